@@ -15,8 +15,8 @@ struct Dimension {
 };
 
 /// Dimensions of one element are left out, and neighbours that are one sequence are joined.
-std::vector<Dimension> joined(std::span<const std::int64_t> shape,
-                              std::span<const std::int64_t> strides, std::int64_t item) {
+std::vector<Dimension> joined_dimensions(std::span<const std::int64_t> shape,
+                                         std::span<const std::int64_t> strides, std::int64_t item) {
   std::vector<Dimension> all;  // from the last one on
   std::int64_t to = item;
   for (std::size_t d = shape.size(); d-- > 0; to *= shape[d]) {
@@ -92,7 +92,7 @@ void copy_runs(std::span<const Dimension> outer, std::size_t bytes, const std::b
 void copy_strided(const std::byte* from, std::span<const std::int64_t> shape,
                   std::span<const std::int64_t> strides, std::size_t item, std::byte* to) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
-  std::vector<Dimension> all = joined(shape, strides, static_cast<std::int64_t>(item));
+  std::vector<Dimension> all = joined_dimensions(shape, strides, static_cast<std::int64_t>(item));
   if (all.empty()) {
     std::memcpy(to, from, item);
     return;

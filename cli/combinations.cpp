@@ -21,7 +21,7 @@ Shape shape_of(const Algorithm& algorithm) {
 
 /// A line takes parts of one vector, or of one block at a time; a slot takes several blocks.
 /// Neither has room for a size.
-bool fits(const Algorithm& algorithm, std::string_view protocol) {
+bool fits_protocol(const Algorithm& algorithm, std::string_view protocol) {
   if (protocol == "Simple") return true;
   for (const Schedule& schedule : build_all(algorithm, shape_of(algorithm))) {
     const Contract& contract = schedule.contract;
@@ -43,7 +43,7 @@ std::vector<Combination> all_combinations() {
   std::vector<Combination> all;
   for (const Algorithm* algorithm : all_algorithms())
     for (const std::string_view protocol : kProtocolNames)
-      if (fits(*algorithm, protocol)) all.push_back({algorithm, protocol});
+      if (fits_protocol(*algorithm, protocol)) all.push_back({algorithm, protocol});
   return all;
 }
 

@@ -19,12 +19,12 @@ class GoalRank {
 
   std::string text() {
     lines_ = fmt::format("rank {} {{\n", index(schedule_.rank));
-    for (const Step& step : schedule_.steps) write(step);
+    for (const Step& step : schedule_.steps) write_step(step);
     return lines_ + "}\n";
   }
 
  private:
-  void write(const Step& step) {
+  void write_step(const Step& step) {
     std::vector<int> ends;
     std::size_t read = 0;  // by this rank's own additions and copies
     for (std::size_t k = 0; k < step.peers.size(); ++k) {
@@ -34,11 +34,11 @@ class GoalRank {
       const std::size_t size = bytes_of(moved, combines ? 0 : k);
       if (combines || peer == schedule_.rank) read += step.op == Op::send ? 0 : size;
       if (peer == schedule_.rank) continue;
-      ends.push_back(step.op == Op::send ? message("send", "to", peer, size, sent_[peer]++)
-                                         : message("recv", "from", peer, size, got_[peer]++));
+      ends.push_back(step.op == Op::send ? write_message("send", "to", peer, size, sent_[peer]++)
+                                         : write_message("recv", "from", peer, size, got_[peer]++));
       for (const std::uint32_t before : step.after) requires_all(ends.back(), before);
     }
-    if (read > 0) calculate(read, step, ends);
+    if (read > 0) write_calculation(read, step, ends);
     if (ends.empty())  // a step without work takes no time: later steps wait for those before it
       for (const std::uint32_t before : step.after)
         ends.insert(ends.end(), ends_[before].begin(), ends_[before].end());
@@ -46,7 +46,7 @@ class GoalRank {
   }
 
   /// After the messages of its step, or else after the steps before.
-  void calculate(std::size_t read, const Step& step, std::vector<int>& ends) {
+  void write_calculation(std::size_t read, const Step& step, std::vector<int>& ends) {
     const int label = ++labels_;
     lines_ += fmt::format("l{}: calc {}\n", label,
                           std::llround(static_cast<double>(read) / bytes_per_ns_));
@@ -56,7 +56,8 @@ class GoalRank {
     ends = {label};
   }
 
-  int message(std::string_view verb, std::string_view way, Rank peer, std::size_t bytes, int tag) {
+  int write_message(std::string_view verb, std::string_view way, Rank peer, std::size_t bytes,
+                    int tag) {
     lines_ +=
         fmt::format("l{}: {} {}b {} {} tag {}\n", ++labels_, verb, bytes, way, index(peer), tag);
     return labels_;

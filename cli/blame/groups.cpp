@@ -11,7 +11,7 @@ namespace anyccl::cli {
 namespace {
 
 /// Different ranks may have seen a rank end in different ways: the surest one counts.
-std::ptrdiff_t weight(std::string_view fate) {
+std::ptrdiff_t certainty_of(std::string_view fate) {
   constexpr std::string_view kFates[] = {"", "stopped", "left", "silent", "dead"};
   return std::find(std::begin(kFates), std::end(kFates), fate) - std::begin(kFates);
 }
@@ -23,7 +23,7 @@ const RankDump* Group::dump_of(int rank) const {
   return found == dumps.end() ? nullptr : found->second;
 }
 
-void Group::sum_up() {
+void Group::index_by_rank() {
   ranks_.assign(static_cast<std::size_t>(size), {});
   for (const auto& [rank, dump] : dumps) {
     at(rank).entered = dump->sequence;
@@ -50,7 +50,7 @@ void Group::add(const DumpedPeer& peer) {
                                 : state == "silent" || state == "left" ? state
                                 : peer.stopped                         ? "stopped"
                                                                        : "";
-  if (weight(fate) > weight(known.fate)) known.fate = fate;
+  if (certainty_of(fate) > certainty_of(known.fate)) known.fate = fate;
 }
 
 std::vector<Group> groups_of(const std::vector<RankDump>& dumps) {
@@ -65,7 +65,7 @@ std::vector<Group> groups_of(const std::vector<RankDump>& dumps) {
   }
   std::vector<Group> list;
   for (auto& [id, group] : groups) {
-    group.sum_up();
+    group.index_by_rank();
     list.push_back(std::move(group));
   }
   std::stable_sort(list.begin(), list.end(),  // ids are other ones in each run

@@ -19,7 +19,7 @@ struct Group {
   const RankDump* dump_of(int rank) const;
   /// Once, when all dumps are there and before the rest: each dump knows all ranks, so to look
   /// through them for each question takes hours where there are a thousand.
-  void sum_up();
+  void index_by_rank();
   /// The last collective that it is known to have called; 0: none.
   std::uint64_t entered(int rank) const { return at(rank).entered; }
   /// "dead", "silent", "left", "stopped", or "": as others saw it. A rank that has failed

@@ -7,7 +7,7 @@
 namespace anyccl::cli {
 namespace {
 
-std::vector<int> awaited(const Group& group, const RankDump& dump, const DumpedWait& wait) {
+std::vector<int> awaited_ranks(const Group& group, const RankDump& dump, const DumpedWait& wait) {
   std::vector<int> ranks;
   for (int r = 0; r < group.size; ++r)
     if (r != dump.rank && wait.sequence > 0 && group.entered(r) < wait.sequence) ranks.push_back(r);
@@ -66,8 +66,8 @@ std::string kind_of(const WaitEdge& edge, const Graph& graph, const std::vector<
   return has_dump ? "absent" : "no_dump";
 }
 
-bool follow(std::size_t at, const std::vector<WaitEdge>& edges, const Graph& graph,
-            std::vector<std::size_t>& path, std::set<std::string>& seen) {
+bool follow_to_cycle(std::size_t at, const std::vector<WaitEdge>& edges, const Graph& graph,
+                     std::vector<std::size_t>& path, std::set<std::string>& seen) {
   const std::string node = to_node(edges[at]);
   path.push_back(at);
   const auto begin = std::find_if(path.begin(), path.end(),
@@ -79,7 +79,7 @@ bool follow(std::size_t at, const std::vector<WaitEdge>& edges, const Graph& gra
   const auto next = graph.find(node);
   if (next != graph.end() && seen.insert(node).second)
     for (const std::size_t i : next->second)
-      if (follow(i, edges, graph, path, seen)) return true;
+      if (follow_to_cycle(i, edges, graph, path, seen)) return true;
   path.pop_back();
   return false;
 }
@@ -91,7 +91,7 @@ std::vector<WaitEdge> edges_of(const std::vector<Group>& groups) {
   for (const Group& group : groups)
     for (const auto& [rank, dump] : group.dumps)
       for (const DumpedWait& wait : dump->waits)
-        for (const int to : awaited(group, *dump, wait))
+        for (const int to : awaited_ranks(group, *dump, wait))
           if (to != rank) edges.push_back({&group, dump, &wait, to});
   return edges;
 }
@@ -122,7 +122,7 @@ std::vector<WaitEdge> find_cycle(const std::vector<WaitEdge>& edges) {
   std::set<std::string> seen;
   for (std::size_t i = 0; i < edges.size(); ++i) {
     std::vector<std::size_t> path;
-    if (!follow(i, edges, graph, path, seen)) continue;
+    if (!follow_to_cycle(i, edges, graph, path, seen)) continue;
     std::vector<WaitEdge> cycle;
     for (const std::size_t at : path) cycle.push_back(edges[at]);
     std::rotate(cycle.begin(), std::ranges::min_element(cycle, {}, &WaitEdge::group), cycle.end());

@@ -77,7 +77,7 @@ std::string memory_text(const Calibration& c) {
   return c.memory_alone.empty() ? "" : table(lines);
 }
 
-std::string constants(const Calibration& c) {
+std::string constants_text(const Calibration& c) {
   std::string text;
   for (const LinkCosts& link : c.links) {
     double from = 0;
@@ -105,7 +105,8 @@ std::string constants(const Calibration& c) {
 
 }  // namespace
 
-Result<Calibration> fit(const std::vector<LinkTimings>& timings, const Calibration& processor) {
+Result<Calibration> fit_calibration(const std::vector<LinkTimings>& timings,
+                                    const Calibration& processor) {
   Calibration c = processor;
   for (const LinkTimings& t : timings) {
     if (t.pings.empty()) continue;
@@ -136,7 +137,7 @@ std::string report(const std::vector<LinkTimings>& timings, const Calibration& c
                        fmt::format("{:.2f}", p.high_s * 1e6), fmt::format("{:.2f}", fitted * 1e6),
                        fmt::format("{:+.1f} %", 100 * (fitted / p.seconds - 1))});
     }
-  return table(lines) + "\n" + constants(calibration);
+  return table(lines) + "\n" + constants_text(calibration);
 }
 
 Result<std::string> calibrate(const std::string& file, const Comm* comm) {
@@ -159,7 +160,7 @@ Result<std::string> calibrate(const std::string& file, const Comm* comm) {
   c.version = ANYCCL_VERSION_TEXT;
   if (::getloadavg(&c.load, 1) != 1) c.load = 0;
   ANYCCL_CHECK(measure_processor(c));
-  ANYCCL_TRY(c, fit(timings, c));
+  ANYCCL_TRY(c, fit_calibration(timings, c));
   ANYCCL_CHECK(pending->commit(to_json(c)));
   return report(timings, c) +
          fmt::format("written to {}: anyccl simulate --model {}\n", file, file);

@@ -12,7 +12,8 @@ namespace anyccl::cli {
 /// All constants, from what links were seen to do in one or more jobs; those of the processor are
 /// `processor`'s.
 /// Errors: those of fit_link(); invalid_argument without a link.
-Result<Calibration> fit(const std::vector<LinkTimings>& timings, const Calibration& processor);
+Result<Calibration> fit_calibration(const std::vector<LinkTimings>& timings,
+                                    const Calibration& processor);
 
 /// The measured times, with their spread, beside those of the fit; and the constants.
 std::string report(const std::vector<LinkTimings>& timings, const Calibration& calibration);

@@ -36,7 +36,7 @@ class Pair {
   Pair(const Comm& comm, Memory memory) : comm_(comm), memory_(std::move(memory)) {}
 
   /// Appends the time of one way, for each exchange, in seconds.
-  Status ping(std::size_t bytes, int times, std::vector<double>& seconds) const {
+  Status time_pings(std::size_t bytes, int times, std::vector<double>& seconds) const {
     ANYCCL_CHECK(send(0, bytes));
     ANYCCL_CHECK(send(1, bytes));
     for (int i = 0; i < times; ++i) {
@@ -49,7 +49,7 @@ class Pair {
   }
 
   /// The time of one of many messages of one sender: the overhead of the slower side.
-  Result<double> overhead_s() const {
+  Result<double> measure_overhead_s() const {
     constexpr int kMessages = 256;
     ANYCCL_CHECK(comm_.barrier());
     const Clock::time_point start = Clock::now();
@@ -60,7 +60,7 @@ class Pair {
   }
 
   /// Such as "shm".
-  Result<std::string> link() const {
+  Result<std::string> link_name() const {
     ANYCCL_CHECK(send(0, 8));
     ANYCCL_TRY(const std::string plan, comm_.last_plan());
     const std::string transport = split_plan(plan).transport;  // such as "tcp/cubic"
@@ -91,13 +91,13 @@ Result<LinkTimings> measure_pair(const Comm& comm) {
   ANYCCL_TRY(Memory memory, Memory::allocate(kMostPinged, false));
   const Pair pair(comm, std::move(memory));
   LinkTimings timings;
-  ANYCCL_TRY(timings.link, pair.link());
+  ANYCCL_TRY(timings.link, pair.link_name());
   std::vector<std::vector<double>> seconds(std::size(kPingSizes));
   std::vector<double> overheads;
   for (int round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < std::size(kPingSizes); ++i)
-      ANYCCL_CHECK(pair.ping(kPingSizes[i], exchanges(kPingSizes[i]), seconds[i]));
-    ANYCCL_TRY(const double overhead_s, pair.overhead_s());
+      ANYCCL_CHECK(pair.time_pings(kPingSizes[i], exchanges(kPingSizes[i]), seconds[i]));
+    ANYCCL_TRY(const double overhead_s, pair.measure_overhead_s());
     overheads.push_back(overhead_s);
   }
   for (std::size_t i = 0; i < std::size(kPingSizes); ++i)
@@ -110,9 +110,9 @@ Result<LinkTimings> measure_beside_others(const Comm& pair_comm) {
   ANYCCL_TRY(Memory memory, Memory::allocate(4096, false));
   const Pair pair(pair_comm, std::move(memory));
   LinkTimings timings;
-  ANYCCL_TRY(timings.link, pair.link());
+  ANYCCL_TRY(timings.link, pair.link_name());
   std::vector<double> seconds;
-  ANYCCL_CHECK(pair.ping(8, 500, seconds));
+  ANYCCL_CHECK(pair.time_pings(8, 500, seconds));
   timings.all_at_once_s = spread_of(8, seconds).seconds;
   return timings;
 }

@@ -31,7 +31,7 @@ class EdgeWords {
     return word;
   }
   /// "edge 3, '2>'" or "ring.txt:2: '2>'"
-  std::string place(std::string_view word) const {
+  std::string place_text(std::string_view word) const {
     return file_.empty() ? fmt::format("edge {}, '{}'", number_, word)
                          : fmt::format("{}:{}: '{}'", file_, line_, word);
   }
@@ -107,11 +107,11 @@ Result<NeighborGraph> read_edges(std::string_view text, std::string_view file,
     const std::size_t before = graph.edges.size();
     if (!add_edges(word, graph.edges))
       return error(Code::invalid_argument, "{} is not an edge, as 0>1, or 0-1 for both ways",
-                   words.place(word));
+                   words.place_text(word));
     for (std::size_t i = before; i < graph.edges.size(); ++i) {
       const int largest = std::max(graph.edges[i].from, graph.edges[i].to);
       if (largest >= ranks.value_or(kMostMapped))
-        return error(Code::invalid_argument, "{}: rank {} is not in 0..{}", words.place(word),
+        return error(Code::invalid_argument, "{}: rank {} is not in 0..{}", words.place_text(word),
                      largest, ranks.value_or(kMostMapped) - 1);
       graph.ranks = std::max(graph.ranks, largest + 1);
     }

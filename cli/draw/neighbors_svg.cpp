@@ -92,12 +92,12 @@ class Circle {
   explicit Circle(int ranks)
       : ranks_(ranks), radius_(std::max(60, ranks * 9)), middle_(radius_ + 56) {}
   int size() const { return 2 * middle_; }
-  Point at(int rank) const { return on(rank, radius_); }
+  Point at(int rank) const { return point_of(rank, radius_); }
   /// Outside of the rank.
-  Point beyond(int rank, int by) const { return on(rank, radius_ + by); }
+  Point beyond(int rank, int by) const { return point_of(rank, radius_ + by); }
 
  private:
-  Point on(int rank, int radius) const {
+  Point point_of(int rank, int radius) const {
     const double turn = 2 * std::numbers::pi * rank / ranks_;
     return {middle_ + static_cast<int>(std::lround(radius * std::sin(turn))),
             MapPage::kTitle + middle_ - static_cast<int>(std::lround(radius * std::cos(turn)))};
@@ -106,7 +106,7 @@ class Circle {
 };
 
 /// The point at the rim of the rank at `from`, towards `to`.
-Point rim(Point from, Point to) {
+Point rim_point(Point from, Point to) {
   const double x = to.x - from.x, y = to.y - from.y;
   const double length = std::max(1.0, std::hypot(x, y)), reach = kRadius + 1;
   return {from.x + static_cast<int>(std::lround(x / length * reach)),
@@ -118,7 +118,7 @@ std::string arrow_path(Point a, Point b, int bend) {
   const double x = b.x - a.x, y = b.y - a.y, length = std::max(1.0, std::hypot(x, y));
   const Point control{(a.x + b.x) / 2 + static_cast<int>(std::lround(y / length * bend)),
                       (a.y + b.y) / 2 - static_cast<int>(std::lround(x / length * bend))};
-  const Point from = rim(a, control), to = rim(b, control);
+  const Point from = rim_point(a, control), to = rim_point(b, control);
   return fmt::format("M{} {}Q{} {} {} {}", from.x, from.y, control.x, control.y, to.x, to.y);
 }
 
@@ -135,7 +135,7 @@ std::string arrows(const Circle& circle, int low, int high, const std::vector<Gr
     const Point out = circle.beyond(low, 44);
     const int x = (out.y - a.y) / 2, y = (a.x - out.x) / 2;  // across
     const Point left{out.x - x, out.y - y}, right{out.x + x, out.y + y};
-    const Point from = rim(a, left), to = rim(a, right);
+    const Point from = rim_point(a, left), to = rim_point(a, right);
     const std::string times = edges.size() > 1 ? fmt::format(", {} times", edges.size()) : "";
     return arrow(fmt::format("{0} to {0}{1}", low, times),
                  fmt::format("M{} {}C{} {} {} {} {} {}", from.x, from.y, left.x, left.y, right.x,

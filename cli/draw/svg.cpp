@@ -204,19 +204,19 @@ class Writer {
 
   // --- the legend: only the signs in the picture
 
-  bool adds() const {
+  bool has_sums() const {
     for (const Action& action : m_.actions)
       if (!action.sums.empty()) return true;
     return false;
   }
-  bool receives() const {
+  bool has_kept_messages() const {
     for (const Action& action : m_.actions)
       if (action.sums.empty()) return true;
     return false;
   }
   /// Below the box.
   int legend_lines() const {
-    return (m_.messages.empty() ? 0 : 1) + (adds() ? 1 : 0) + (receives() ? 1 : 0);
+    return (m_.messages.empty() ? 0 : 1) + (has_sums() ? 1 : 0) + (has_kept_messages() ? 1 : 0);
   }
 
   std::string_view box_words() const {
@@ -254,12 +254,12 @@ class Writer {
           kSigns - 18, y + 3, kSigns + 18, y + 14);
       line("a message: the chunks where the arrow starts");
     }
-    if (adds()) {
+    if (has_sums()) {
       write_pill({kSigns, y + 9}, kMarkHeight, true);
       line(m_.combine == Combine::sum ? "the message is added to the rank's chunks"
                                       : "the message is merged with the rank's signal");
     }
-    if (receives()) {
+    if (has_kept_messages()) {
       write_pill({kSigns, y + 9}, kDotHeight, false);
       line("the message is kept");
     }

@@ -10,7 +10,7 @@ namespace anyccl::cli {
 namespace {
 
 /// "0..3 6"
-std::string numbers(const std::vector<Chunk>& chunks) {
+std::string number_ranges(const std::vector<Chunk>& chunks) {
   std::vector<std::string> runs;
   for (std::size_t i = 0, last = 0; i < chunks.size(); i = last + 1) {
     last = i;
@@ -32,7 +32,7 @@ std::string ranks_in(const std::vector<Chunk>& chunks) {
 }
 
 std::string memory(const std::vector<Chunk>& chunks) {
-  return chunks.empty() ? "-" : fmt::format("{} of {}", numbers(chunks), ranks_in(chunks));
+  return chunks.empty() ? "-" : fmt::format("{} of {}", number_ranges(chunks), ranks_in(chunks));
 }
 
 /// A row of the table of moves, and its sort key.
@@ -47,15 +47,15 @@ Move move_of(const Movement& m, const Message& message) {
       action.round == message.round ? "" : fmt::format(" in round {}", action.round);
   return {message.round,
           {fmt::format("{}", message.round), fmt::format("{}", index(message.from)),
-           fmt::format("{}", index(message.to)), numbers(message.chunks), ranks_in(message.chunks),
-           action.name + read}};
+           fmt::format("{}", index(message.to)), number_ranges(message.chunks),
+           ranks_in(message.chunks), action.name + read}};
 }
 
 /// The move of an action that reads no message.
 Move move_of(const Action& action) {
   return {action.round,
           {fmt::format("{}", action.round), "-", fmt::format("{}", index(action.rank)),
-           numbers(action.sums), ranks_in(action.sums), action.name}};
+           number_ranges(action.sums), ranks_in(action.sums), action.name}};
 }
 
 /// The messages of each round, then its sums without a message.

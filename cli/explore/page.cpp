@@ -23,7 +23,7 @@ Result<std::string> hash_of(std::string_view text) {
 }
 
 /// Text that a parser of HTML could take for the end of the script; in JSON, a < is in a string.
-std::string harmless(std::string_view json) {
+std::string escaped_for_script(std::string_view json) {
   std::string safe;
   safe.reserve(json.size());
   for (const char c : json)
@@ -51,7 +51,7 @@ Result<std::string> explorer_page(std::string_view data) {
   put(page, "STYLE-HASH", style_hash);
   put(page, "SCRIPT-HASH", script_hash);
   put(page, "STYLE-TEXT", style);
-  put(page, "DATA-TEXT", harmless(data));
+  put(page, "DATA-TEXT", escaped_for_script(data));
   put(page, "SCRIPT-TEXT", script);
   return page;
 }

@@ -99,7 +99,7 @@ class Recording {
   }
 
   /// Traces may be of any program: a word that is no text is none.
-  static std::string word(const Json& details, const char* key) {
+  static std::string text_at(const Json& details, const char* key) {
     const auto found = details.find(key);
     return found != details.end() && found->is_string() ? found->get<std::string>() : "";
   }
@@ -108,7 +108,8 @@ class Recording {
   static std::string label_of(const TracedCall& call) {
     const Json details = Json::parse(call.details);
     const int root = call.sequence == 0 ? -1 : call.root;
-    return Json{call.kind, call.bytes, word(details, "algorithm"), word(details, "protocol"), root}
+    return Json{call.kind, call.bytes, text_at(details, "algorithm"), text_at(details, "protocol"),
+                root}
         .dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 

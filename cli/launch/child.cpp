@@ -71,8 +71,8 @@ struct Ends {
 };
 
 /// In the child: everything up to exec. Only async-signal-safe calls.
-[[noreturn]] void become(const ChildSetup& setup, const Image& image, const Ends& ends,
-                         pid_t parent) {
+[[noreturn]] void exec_in_child(const ChildSetup& setup, const Image& image, const Ends& ends,
+                                pid_t parent) {
   constexpr int kNotStarted = 127;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kNotStarted);  // The parent died before the line above.
@@ -93,7 +93,7 @@ struct Ends {
   ::_exit(kNotStarted);
 }
 
-StartFailure refused(Status status) {
+StartFailure start_failure(Status status) {
   constexpr int kCannotRun = 126;
   return {std::move(status), kCannotRun};
 }
@@ -119,19 +119,19 @@ int wait_for_exec(int fd) {
 StartFailure start_child(const ChildSetup& setup, Child& child) {
   const Image image(setup.command, setup.settings);
   Result<Pipe> report = make_pipe();
-  if (!report.ok()) return refused(report.status());
+  if (!report.ok()) return start_failure(report.status());
   Pipe control, out, err;
   Ends ends;
   if (setup.control) {
     Result<Pipe> made = make_control();
-    if (!made.ok()) return refused(made.status());
+    if (!made.ok()) return start_failure(made.status());
     control = *std::move(made);
     ends.in = control.read.get();
   }
   if (setup.pipe_output) {
     Result<Pipe> first = make_pipe(), second = make_pipe();
-    if (!first.ok()) return refused(first.status());
-    if (!second.ok()) return refused(second.status());
+    if (!first.ok()) return start_failure(first.status());
+    if (!second.ok()) return start_failure(second.status());
     out = *std::move(first);
     err = *std::move(second);
     ::fcntl(out.read.get(), F_SETFL, O_NONBLOCK);
@@ -143,8 +143,8 @@ StartFailure start_child(const ChildSetup& setup, Child& child) {
 
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return refused(system_error(errno, "fork"));
-  if (pid == 0) become(setup, image, ends, parent);
+  if (pid < 0) return start_failure(system_error(errno, "fork"));
+  if (pid == 0) exec_in_child(setup, image, ends, parent);
 
   report->write.reset();
   if (const int reason = wait_for_exec(report->read.get()); reason != 0) {

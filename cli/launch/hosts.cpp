@@ -25,7 +25,7 @@ struct NameAndNumber {
 };
 
 /// "NAME", "NAME:NUMBER", "[NAME]:NUMBER"; a name with more than one colon is an IPv6 address.
-std::optional<NameAndNumber> split(std::string_view text, int most) {
+std::optional<NameAndNumber> name_and_number(std::string_view text, int most) {
   std::string_view name = text, digits;
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
@@ -79,7 +79,7 @@ Result<std::vector<NameAndNumber>> split_list(std::string_view list) {
   while (!list.empty()) {
     const std::string_view word = list.substr(0, list.find(','));
     list.remove_prefix(std::min(list.size(), word.size() + 1));
-    const auto host = split(word, kMostRanks);
+    const auto host = name_and_number(word, kMostRanks);
     // ssh would take it for an option.
     if (!host || host->name.starts_with('-'))
       return error(
@@ -97,8 +97,8 @@ Result<std::vector<NameAndNumber>> split_list(std::string_view list) {
 }
 
 /// As many as fit, from the first host on.
-Result<std::vector<HostRanks>> fill(const std::vector<NameAndNumber>& hosts,
-                                    std::optional<int> ranks) {
+Result<std::vector<HostRanks>> fill_hosts(const std::vector<NameAndNumber>& hosts,
+                                          std::optional<int> ranks) {
   int room = 0;
   for (const NameAndNumber& host : hosts) room += host.number.value_or(1);
   int left = ranks.value_or(room);
@@ -113,8 +113,8 @@ Result<std::vector<HostRanks>> fill(const std::vector<NameAndNumber>& hosts,
   return filled;
 }
 
-Result<std::vector<HostRanks>> spread(const std::vector<NameAndNumber>& hosts,
-                                      std::optional<int> ranks) {
+Result<std::vector<HostRanks>> spread_over_hosts(const std::vector<NameAndNumber>& hosts,
+                                                 std::optional<int> ranks) {
   const int count = static_cast<int>(hosts.size());
   if (!ranks)
     return error(Code::invalid_argument, "--hosts: how many ranks? Give --ranks, or numbers: {}:2",
@@ -181,7 +181,7 @@ Result<std::vector<std::string>> orders_of(const HostsJob& hosts_job, PortPair& 
 }
 
 /// The meaning that a shell or ssh gives an exit code.
-void explain(const Job& job, int exit_code, const std::string& tool) {
+void explain_exit_code(const Job& job, int exit_code, const std::string& tool) {
   constexpr int kNotFound = 127, kSshFailed = 255;
   if (exit_code == kSshFailed)
     fmt::print(stderr,
@@ -198,12 +198,12 @@ Result<std::vector<HostRanks>> parse_hosts(std::string_view list, std::optional<
   ANYCCL_TRY(const std::vector<NameAndNumber> hosts, split_list(list));
   const bool has_numbers = std::any_of(hosts.begin(), hosts.end(),
                                        [](const NameAndNumber& h) { return h.number.has_value(); });
-  return has_numbers ? fill(hosts, ranks) : spread(hosts, ranks);
+  return has_numbers ? fill_hosts(hosts, ranks) : spread_over_hosts(hosts, ranks);
 }
 
 Result<HostPort> parse_master(std::string_view text) {
   constexpr int kLastPort = 65534;  // anyccl's own port is the next one
-  const auto master = split(text, kLastPort);
+  const auto master = name_and_number(text, kLastPort);
   if (!master)
     return error(Code::invalid_argument,
                  "--master {}: write HOST or HOST:PORT, with a port from 1 to {}, and "
@@ -243,7 +243,7 @@ int run_on_hosts(const HostsJob& hosts_job) {
     supervisor.add(std::move(child), "host " + name, std::nullopt);
   }
   const int exit_code = supervisor.wait_for_all();
-  explain(job, exit_code, *tool);
+  explain_exit_code(job, exit_code, *tool);
   return exit_code;
 }
 

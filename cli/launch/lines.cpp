@@ -23,7 +23,7 @@ std::string LinePrefixer::feed(std::string_view bytes) {
   return lines;
 }
 
-std::string LinePrefixer::show() {
+std::string LinePrefixer::take_begun_line() {
   if (partial_.empty()) return {};
   std::string text = take_partial();
   begun_ = true;
@@ -34,7 +34,7 @@ std::string LinePrefixer::interrupt() {
   return std::exchange(begun_, false) ? "\n" : "";
 }
 
-std::string LinePrefixer::flush() {
+std::string LinePrefixer::end_line() {
   if (partial_.empty() && !begun_) return {};
   std::string line = take_partial() + '\n';
   begun_ = false;

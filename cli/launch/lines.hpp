@@ -16,14 +16,14 @@ class LinePrefixer {
   /// Takes the next bytes and returns the lines that are complete, each with its prefix.
   std::string feed(std::string_view bytes);
   /// What there is of a line that is not complete, such as a prompt; what follows continues it.
-  std::string show();
+  std::string take_begun_line();
   bool has_partial() const { return !partial_.empty(); }
   /// A line was shown and is not complete.
   bool is_begun() const { return begun_; }
   /// Somebody else writes: ends that line; what follows is one of its own.
   std::string interrupt();
   /// The rest as a line of its own; "" if the last line was complete.
-  std::string flush();
+  std::string end_line();
 
  private:
   std::string take_partial();

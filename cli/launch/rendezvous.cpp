@@ -35,7 +35,7 @@ Result<UniqueFd> bind_port(int port) {
 
 /// Marks the port as taken, for others that choose ports, while the result is open. Empty if the
 /// port is taken.
-UniqueFd claim(int port) {
+UniqueFd claim_port(int port) {
   UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -85,7 +85,7 @@ Result<PortPair> free_port_pair() {
     PortPair pair{any(random), {}};
     bool free = true;
     for (int k = 0; k < 2 && free; ++k) {
-      pair.claims[k] = claim(pair.first + k);
+      pair.claims[k] = claim_port(pair.first + k);
       free = pair.claims[k] && bind_port(pair.first + k).ok();
     }
     if (free) return pair;

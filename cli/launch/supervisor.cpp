@@ -234,7 +234,7 @@ void Supervisor::forward_output() {
       if (stream.from && !stream.to->is_full()) read_some(stream);
       if (!stream.show_at.passed()) continue;
       stream.show_at = Deadline::never();
-      const std::string text = stream.lines->show();
+      const std::string text = stream.lines->take_begun_line();
       stream.to->add(stream.lines.get(), text);
     }
 }
@@ -244,8 +244,8 @@ bool Supervisor::read_some(Stream& stream) {
   char buffer[64 * 1024];
   const ssize_t got = ::read(stream.from.get(), buffer, sizeof buffer);
   if (got < 0) return errno == EINTR;  // else EAGAIN
-  const std::string lines =
-      got > 0 ? stream.lines->feed({buffer, static_cast<std::size_t>(got)}) : stream.lines->flush();
+  const std::string lines = got > 0 ? stream.lines->feed({buffer, static_cast<std::size_t>(got)})
+                                    : stream.lines->end_line();
   stream.to->add(stream.lines.get(), lines);
   if (got == 0) stream.from.reset();
   stream.show_at =
@@ -260,7 +260,7 @@ void Supervisor::close_output(Member& member) {
   for (Stream& stream : member.streams) {
     for (int i = 0; i < kMostReads && stream.from && read_some(stream); ++i) {
     }
-    const std::string rest = stream.lines->flush();
+    const std::string rest = stream.lines->end_line();
     stream.to->add(stream.lines.get(), rest);
     stream.from.reset();
     stream.show_at = Deadline::never();

@@ -37,8 +37,8 @@ Result<std::optional<Change>> change_at(const TunerCell& cell, int ranks,
   const TunerQuery q = query_at(cell, ranks);
   ANYCCL_TRY(const Choice before, select_algorithm(q, {}));
   ANYCCL_TRY(const Choice after, select_algorithm(q, {.tables = {table}}));
-  const auto before_us = table->time(*before.algorithm, q);
-  const auto after_us = table->time(*after.algorithm, q);
+  const auto before_us = table->measured_us(*before.algorithm, q);
+  const auto after_us = table->measured_us(*after.algorithm, q);
   if (before.algorithm == after.algorithm || !before_us || !after_us)
     return std::optional<Change>();
   const double gain = *before_us / *after_us;
@@ -82,8 +82,8 @@ void add(std::vector<Change>& changes, const Change& next) {
 
 }  // namespace
 
-Result<std::string> changes(const TuneOptions& options, const std::string& rows,
-                            const std::string& file) {
+Result<std::string> changes_table(const TuneOptions& options, const std::string& rows,
+                                  const std::string& file) {
   ANYCCL_TRY(TunerTable parsed, TunerTable::parse(rows, file));
   const auto table = std::make_shared<const TunerTable>(std::move(parsed));
   const Measured measured = measured_in(nlohmann::json::parse(rows));

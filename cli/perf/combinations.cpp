@@ -16,13 +16,13 @@
 namespace anyccl::cli {
 namespace {
 
-int failed(const Status& status) {
+int report_failure(const Status& status) {
   fmt::print(stderr, "anyccl perf: {}\n", status.message());
   return status.code() == Code::invalid_argument ? 2 : 1;
 }
 
 /// This command without --all-combinations and --json.
-std::vector<std::string> of_one(const std::vector<std::string>& command) {
+std::vector<std::string> without_all_combinations(const std::vector<std::string>& command) {
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < command.size(); ++i) {
     if (command[i] == "--all-combinations" || command[i].starts_with("--json=")) continue;
@@ -66,7 +66,7 @@ Result<int> run_each(const PerfOptions& options, int ranks) {
     if (name(c.algorithm->collective) != options.operation->name || !c.algorithm->supports(shape))
       continue;
     const std::string file = fmt::format("{}/{}.json", folder.path(), done++);
-    std::vector<std::string> one = of_one(command);
+    std::vector<std::string> one = without_all_combinations(command);
     for (const std::string_view word :
          {std::string_view("--algo"), c.algorithm->name, std::string_view("--proto"), c.protocol,
           std::string_view("--json"), std::string_view(file)})
@@ -89,7 +89,7 @@ Result<int> run_each(const PerfOptions& options, int ranks) {
 
 int run_all_combinations(const PerfOptions& options, const Ranks& ranks) {
   const Result<int> code = run_each(options, ranks.count.value_or(kUsualRanks));
-  return code.ok() ? *code : failed(code.status());
+  return code.ok() ? *code : report_failure(code.status());
 }
 
 }  // namespace anyccl::cli

@@ -18,12 +18,12 @@ std::int64_t ns_since(Clock::time_point start) {
 constexpr std::size_t kLine = 64;
 
 /// Writes to every cache line; zeros stay zeros.
-void rewrite(std::span<std::byte> memory) {
+void write_every_line(std::span<std::byte> memory) {
   for (std::size_t i = 0; i < memory.size(); i += kLine)
     *static_cast<volatile std::byte*>(&memory[i]) = std::byte{0};
 }
 /// Reads every cache line.
-void read(std::span<const std::byte> memory) {
+void read_every_line(std::span<const std::byte> memory) {
   for (std::size_t i = 0; i < memory.size(); i += kLine)
     (void)*static_cast<const volatile std::byte*>(&memory[i]);
 }
@@ -42,7 +42,7 @@ class Run {
   Result<int> warm_up(double budget_s);
   Result<std::vector<std::int64_t>> timed_calls(int calls);
   /// Total time of `calls` calls.
-  Result<std::int64_t> loop(int calls, bool in_place);
+  Result<std::int64_t> time_back_to_back(int calls, bool in_place);
 
  private:
   /// A call, with the protocol's steps before and after it; returns the call's own time.
@@ -72,8 +72,8 @@ Result<std::int64_t> Run::timed_call() {
   if (compares()) {
     exercise_.prepare(++turn_);
   } else if (protocol_.touch) {
-    read(exercise_.extents().output);
-    rewrite(exercise_.extents().input);
+    read_every_line(exercise_.extents().output);
+    write_every_line(exercise_.extents().input);
   }
   // A root need not wait for the others: it would run ahead, and time how calls overlap.
   if (operation_.has_root) ANYCCL_CHECK(comm_.barrier());
@@ -83,7 +83,7 @@ Result<std::int64_t> Run::timed_call() {
 }
 
 void Run::check_result() {
-  wrong_ += static_cast<std::int64_t>(exercise_.wrong(turn_));
+  wrong_ += static_cast<std::int64_t>(exercise_.count_wrong(turn_));
 }
 
 Status Run::look_at_one() {
@@ -118,7 +118,7 @@ Result<std::vector<std::int64_t>> Run::timed_calls(int calls) {
   return times;
 }
 
-Result<std::int64_t> Run::loop(int calls, bool in_place) {
+Result<std::int64_t> Run::time_back_to_back(int calls, bool in_place) {
   exercise_.prepare(++turn_);
   ANYCCL_CHECK(comm_.barrier());
   const Clock::time_point start = Clock::now();
@@ -142,7 +142,7 @@ Result<Measurement> measure(const Operation& operation, Exercise& exercise,
   ANYCCL_TRY(std::vector<std::int64_t> times, run.timed_calls(calls));
   std::int64_t loop_ns = 0;
   if (protocol.loop) {
-    ANYCCL_TRY(loop_ns, run.loop(calls, in_place));
+    ANYCCL_TRY(loop_ns, run.time_back_to_back(calls, in_place));
   }
   Measurement result;
   ANYCCL_TRY(result.plan, comm.last_plan());

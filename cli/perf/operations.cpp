@@ -15,8 +15,8 @@ class Vector : public Exercise {
     return {{static_cast<std::byte*>(input_), bytes}, {static_cast<std::byte*>(output_), bytes}};
   }
   void prepare(std::uint32_t turn) override { given_.write(input_, 0, case_.count, turn); }
-  std::size_t wrong(std::uint32_t turn) const override {
-    return expected_.wrong(output_, 0, case_.count, turn);
+  std::size_t count_wrong(std::uint32_t turn) const override {
+    return expected_.count_wrong(output_, 0, case_.count, turn);
   }
 
  protected:
@@ -89,11 +89,11 @@ class Blocks : public Exercise {
   void prepare(std::uint32_t turn) override {
     given_.write(input_, 0, case_.count * given_blocks_, turn);
   }
-  std::size_t wrong(std::uint32_t turn) const override {
+  std::size_t count_wrong(std::uint32_t turn) const override {
     std::size_t differ = 0;
     for (const Part& part : expected_)
-      differ += part.from.wrong(output_ + part.block * block_bytes(),
-                                part.source_block * case_.count, case_.count, turn);
+      differ += part.from.count_wrong(output_ + part.block * block_bytes(),
+                                      part.source_block * case_.count, case_.count, turn);
     return differ;
   }
 
@@ -301,7 +301,7 @@ class Barrier final : public Exercise {
   Extents extents() const override { return {}; }
   void prepare(std::uint32_t) override {}
   anycclResult_t call() override { return anycclBarrier(comm_, nullptr); }
-  std::size_t wrong(std::uint32_t) const override { return 0; }
+  std::size_t count_wrong(std::uint32_t) const override { return 0; }
 
  private:
   const anycclComm_t comm_;

@@ -36,7 +36,7 @@ class Exercise {
   /// The measured call.
   virtual anycclResult_t call() = 0;
   /// The number of elements of the output that do not follow from this turn's inputs.
-  virtual std::size_t wrong(std::uint32_t turn) const = 0;
+  virtual std::size_t count_wrong(std::uint32_t turn) const = 0;
 };
 
 /// One operation that can be measured, as nccl-tests counts it.

@@ -21,9 +21,9 @@ class Sweep {
 
  private:
   Status rows_of(const TypeName& type, const RedopName& redop);
-  Status line(const TypeName& type, const RedopName& redop, std::size_t count);
-  Result<Row> row(const TypeName& type, const RedopName& redop, std::size_t count, bool in_place,
-                  int columns);
+  Status measure_line(const TypeName& type, const RedopName& redop, std::size_t count);
+  Result<Row> measure_row(const TypeName& type, const RedopName& redop, std::size_t count,
+                          bool in_place, int columns);
 
   const PerfOptions& options_;
   const Comm& comm_;
@@ -52,24 +52,24 @@ Status Sweep::all_rows() {
 }
 
 Status Sweep::rows_of(const TypeName& type, const RedopName& redop) {
-  if (!options_.operation->has_data) return line(type, redop, 0);
+  if (!options_.operation->has_data) return measure_line(type, redop, 0);
   std::size_t last = 0;
   for (const std::size_t size : options_.sizes) {
     const std::size_t elements = std::max<std::size_t>(1, size / type.bytes);
     const std::size_t count = options_.operation->count(elements, comm_.ranks());
     // Sizes below the operation's smallest all become the smallest.
-    if (count != std::exchange(last, count)) ANYCCL_CHECK(line(type, redop, count));
+    if (count != std::exchange(last, count)) ANYCCL_CHECK(measure_line(type, redop, count));
   }
   return {};
 }
 
-Status Sweep::line(const TypeName& type, const RedopName& redop, std::size_t count) {
+Status Sweep::measure_line(const TypeName& type, const RedopName& redop, std::size_t count) {
   const bool in_place = options_.in_place && options_.operation->in_place;
   const int columns = options_.out_of_place && in_place ? 2 : 1;
   std::optional<Row> halves[2];
   for (const bool inside : {false, true}) {
     if (!(inside ? in_place : options_.out_of_place)) continue;
-    ANYCCL_TRY(halves[inside], row(type, redop, count, inside, columns));
+    ANYCCL_TRY(halves[inside], measure_row(type, redop, count, inside, columns));
     rows_.push_back(*halves[inside]);
   }
   if (comm_.rank() == 0) {
@@ -79,8 +79,8 @@ Status Sweep::line(const TypeName& type, const RedopName& redop, std::size_t cou
   return {};
 }
 
-Result<Row> Sweep::row(const TypeName& type, const RedopName& redop, std::size_t count,
-                       bool in_place, int columns) {
+Result<Row> Sweep::measure_row(const TypeName& type, const RedopName& redop, std::size_t count,
+                               bool in_place, int columns) {
   const Operation& operation = *options_.operation;
   const Case c{type, redop.redop, options_.root, count, in_place, comm_.rank(), comm_.ranks()};
   void* const output = in_place ? input_.get() : output_.get();

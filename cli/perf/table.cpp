@@ -8,7 +8,7 @@
 namespace anyccl::cli {
 namespace {
 
-std::string half(const std::optional<Row>& row) {
+std::string columns_of(const std::optional<Row>& row) {
   if (!row) return fmt::format("{:>9}  {:>6}  {:>6}  {:>5}", "N/A", "N/A", "N/A", "N/A");
   return fmt::format("{:>9.2f}  {:>6.2f}  {:>6.2f}  {:>5}", row->measured.call.median_us,
                      row->algorithm_GBps(), row->bus_GBps(), row->measured.wrong);
@@ -77,8 +77,9 @@ std::string table_line(const std::optional<Row>& out_of_place, const std::option
   const Row& any = out_of_place ? *out_of_place : *in_place;
   const PlanText plan = split_plan(any.measured.plan);
   return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {}  {}  {:>9.2f}  {} {} {}\n", any.bytes,
-                     any.count, any.type, any.redop, any.root, half(out_of_place), half(in_place),
-                     any.measured.loop_us, plan.algorithm, plan.protocol, plan.transport);
+                     any.count, any.type, any.redop, any.root, columns_of(out_of_place),
+                     columns_of(in_place), any.measured.loop_us, plan.algorithm, plan.protocol,
+                     plan.transport);
 }
 
 std::string table_foot(const std::vector<Row>& rows) {

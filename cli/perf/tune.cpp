@@ -91,7 +91,7 @@ class Tuning {
   }
 
   Status run();
-  std::vector<Row> rows() const;
+  std::vector<Row> complete_rows() const;
 
  private:
   Case case_of(const TunerCell& cell) const {
@@ -176,7 +176,7 @@ Status Tuning::take_turn(const TunerCell& cell, Exercise& exercise, Entrant& ent
 }
 
 /// The cells in which all have had enough turns.
-std::vector<Row> Tuning::rows() const {
+std::vector<Row> Tuning::complete_rows() const {
   std::vector<Row> rows;
   for (const auto& [cell, entrants] : contests_) {
     const bool enough = std::all_of(entrants.begin(), entrants.end(), [](const Entrant& e) {
@@ -231,7 +231,7 @@ Result<std::vector<Row>> tune(const TuneOptions& options, const Comm& comm) {
   ANYCCL_TRY(Memory output, Memory::allocate(bytes, false));
   Tuning tuning(options, comm, std::move(input), std::move(output));
   ANYCCL_CHECK(tuning.run());
-  return tuning.rows();
+  return tuning.complete_rows();
 }
 
 }  // namespace anyccl::cli

@@ -121,8 +121,8 @@ void Elements::write(void* data, std::size_t first, std::size_t count, std::uint
   });
 }
 
-std::size_t Elements::wrong(const void* data, std::size_t first, std::size_t count,
-                            std::uint32_t turn) const {
+std::size_t Elements::count_wrong(const void* data, std::size_t first, std::size_t count,
+                                  std::uint32_t turn) const {
   const auto* const got = static_cast<const std::byte*>(data);
   std::size_t differ = 0;
   for_each_piece(first, count, turn, [&](std::size_t to, std::size_t from, std::size_t elements) {

@@ -18,8 +18,8 @@ class Elements {
   /// Writes elements [first, first + count) of this turn to `data`.
   void write(void* data, std::size_t first, std::size_t count, std::uint32_t turn) const;
   /// The number of elements at `data` that are not elements [first, first + count) of this turn.
-  std::size_t wrong(const void* data, std::size_t first, std::size_t count,
-                    std::uint32_t turn) const;
+  std::size_t count_wrong(const void* data, std::size_t first, std::size_t count,
+                          std::uint32_t turn) const;
 
  private:
   std::vector<std::byte> twice_;  ///< Two periods: from any start, a whole one is contiguous.

@@ -25,7 +25,7 @@ class Fields {
     if (!json.is_object()) fail("it must be an object");
   }
 
-  void whole(const char* key, int& out, int least, Need need = Need::required) {
+  void read_whole(const char* key, int& out, int least, Need need = Need::required) {
     constexpr int kMost = 1 << 24;
     const Json* const value = find(key, need);
     if (value == nullptr) return;
@@ -35,7 +35,7 @@ class Fields {
       not_allowed(key, *value, fmt::format("a whole number from {} to {}", least, kMost));
   }
 
-  void real(const char* key, double& out, double most, Need need = Need::required) {
+  void read_real(const char* key, double& out, double most, Need need = Need::required) {
     const Json* const value = find(key, need);
     if (value == nullptr) return;
     if (value->is_number() && *value > 0 && *value <= most)
@@ -44,7 +44,7 @@ class Fields {
       not_allowed(key, *value, fmt::format("a number above 0, up to {}", most));
   }
 
-  void flag(const char* key, bool& out) {
+  void read_flag(const char* key, bool& out) {
     const Json* const value = find(key, Need::optional);
     if (value == nullptr) return;
     if (value->is_boolean())
@@ -54,7 +54,7 @@ class Fields {
   }
 
   /// Names are drawn in pictures, so they have no signs that need escapes.
-  void name(const char* key, std::string& out) {
+  void read_name(const char* key, std::string& out) {
     const Json* const value = find(key, Need::required);
     if (value == nullptr) return;
     const auto plain = [](unsigned char c) {
@@ -69,7 +69,7 @@ class Fields {
       not_allowed(key, *value, "letters, digits, '-', '_', '.' and spaces");
   }
 
-  void text(const char* key, std::string& out) {
+  void read_text(const char* key, std::string& out) {
     const Json* const value = find(key, Need::optional);
     if (value == nullptr) return;
     if (value->is_string())
@@ -79,14 +79,14 @@ class Fields {
   }
 
   /// `word` and nothing else.
-  void constant(const char* key, std::string_view word) {
+  void need_constant(const char* key, std::string_view word) {
     const Json* const value = find(key, Need::required);
     if (value != nullptr && *value != word) not_allowed(key, *value, fmt::format("\"{}\"", word));
   }
 
   /// Reads a nested object by `read`, which gets its Fields.
   template <typename Read>
-  void object(const char* key, Need need, Read read) {
+  void read_object(const char* key, Need need, Read read) {
     const Json* const value = find(key, need);
     if (value == nullptr) return;
     Fields inner(*value, fmt::format("{}: {}", path_, key));

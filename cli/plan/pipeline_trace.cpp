@@ -17,7 +17,7 @@ class Simulation {
         chunks_(schedule.chunks),
         time_(time),
         ends_(static_cast<std::size_t>(2 * stages * chunks_ * micro_batches)) {
-    for (int stage = 0; stage < stages; ++stage) orders_.push_back(order(schedule, stage));
+    for (int stage = 0; stage < stages; ++stage) orders_.push_back(work_order(schedule, stage));
   }
 
   std::vector<PipelineSpan> run() && {
@@ -27,7 +27,7 @@ class Simulation {
       moved = false;
       for (std::size_t stage = 0; stage < orders_.size(); ++stage)
         for (; next[stage] < orders_[stage].size(); ++next[stage], moved = true)
-          if (!start(orders_[stage][next[stage]], free_s[stage])) break;
+          if (!start_if_ready(orders_[stage][next[stage]], free_s[stage])) break;
     }
     return std::move(spans_);
   }
@@ -35,7 +35,7 @@ class Simulation {
  private:
   /// The k-th piece of work in one direction: runs of as many micro-batches as there are stages go
   /// through one chunk after the other. Backward begins with the last chunk.
-  PipelineSpan piece(int stage, int k, bool backward) const {
+  PipelineSpan kth_piece(int stage, int k, bool backward) const {
     const int run = std::min(stages_, micro_batches_), chunk = chunks_ == 1 ? 0 : k / run % chunks_;
     return {stage, backward ? chunks_ - 1 - chunk : chunk,
             chunks_ == 1 ? k : k / (run * chunks_) * run + k % run, backward};
@@ -48,13 +48,13 @@ class Simulation {
     return 2 * after + (chunks_ - 1) * stages_;
   }
 
-  std::vector<PipelineSpan> order(const PipelineSchedule& schedule, int stage) const {
+  std::vector<PipelineSpan> work_order(const PipelineSchedule& schedule, int stage) const {
     const int all = micro_batches_ * chunks_, ahead = std::min(all, warm_up(schedule, stage));
     std::vector<PipelineSpan> work;
-    for (int k = 0; k < ahead; ++k) work.push_back(piece(stage, k, false));
+    for (int k = 0; k < ahead; ++k) work.push_back(kth_piece(stage, k, false));
     for (int k = 0; k < all; ++k) {
-      if (ahead + k < all) work.push_back(piece(stage, ahead + k, false));
-      work.push_back(piece(stage, k, true));
+      if (ahead + k < all) work.push_back(kth_piece(stage, ahead + k, false));
+      work.push_back(kth_piece(stage, k, true));
     }
     return work;
   }
@@ -72,7 +72,7 @@ class Simulation {
                 : end_of(place + 1, span.micro_batch, true);
   }
 
-  bool start(PipelineSpan span, double& free_s) {
+  bool start_if_ready(PipelineSpan span, double& free_s) {
     const int place = span.chunk * stages_ + span.stage;
     const std::optional<double> ready = ready_s(span, place);
     if (!ready) return false;

@@ -15,43 +15,45 @@ namespace {
 using Need = Fields::Need;
 
 void read_experts(Fields& f, Experts& e) {
-  f.whole("routed", e.routed, 2);
-  f.whole("shared", e.shared, 0, Need::optional);
-  f.whole("per_token", e.per_token, 1);
-  f.whole("ffn", e.ffn, 1);
-  f.whole("dense_layers", e.dense_layers, 0, Need::optional);
-  f.whole("hosts_per_token", e.hosts_per_token, 0, Need::optional);
-  f.flag("router_bias", e.router_bias);
+  f.read_whole("routed", e.routed, 2);
+  f.read_whole("shared", e.shared, 0, Need::optional);
+  f.read_whole("per_token", e.per_token, 1);
+  f.read_whole("ffn", e.ffn, 1);
+  f.read_whole("dense_layers", e.dense_layers, 0, Need::optional);
+  f.read_whole("hosts_per_token", e.hosts_per_token, 0, Need::optional);
+  f.read_flag("router_bias", e.router_bias);
   if (e.per_token > e.routed) f.fail("'per_token' is above 'routed'");
 }
 
 void read_latent(Fields& f, LatentAttention& l) {
-  f.whole("query_rank", l.query_rank, 1);
-  f.whole("kv_rank", l.kv_rank, 1);
-  f.whole("nope_dim", l.nope_dim, 1);
-  f.whole("rope_dim", l.rope_dim, 1);
-  f.whole("value_dim", l.value_dim, 1);
+  f.read_whole("query_rank", l.query_rank, 1);
+  f.read_whole("kv_rank", l.kv_rank, 1);
+  f.read_whole("nope_dim", l.nope_dim, 1);
+  f.read_whole("rope_dim", l.rope_dim, 1);
+  f.read_whole("value_dim", l.value_dim, 1);
 }
 
 void read(Fields& f, Model& m) {
-  f.constant("format", "anyccl.model/1");
-  f.name("name", m.name);
-  f.text("source", m.source);
-  f.whole("layers", m.layers, 1);
-  f.whole("hidden", m.hidden, 1);
-  f.whole("ffn", m.ffn, 1);
-  f.whole("heads", m.heads, 1);
+  f.need_constant("format", "anyccl.model/1");
+  f.read_name("name", m.name);
+  f.read_text("source", m.source);
+  f.read_whole("layers", m.layers, 1);
+  f.read_whole("hidden", m.hidden, 1);
+  f.read_whole("ffn", m.ffn, 1);
+  f.read_whole("heads", m.heads, 1);
   m.kv_heads = m.heads;
-  f.whole("kv_heads", m.kv_heads, 1, Need::optional);
+  f.read_whole("kv_heads", m.kv_heads, 1, Need::optional);
   m.head_dim = m.hidden / std::max(1, m.heads);
-  f.whole("head_dim", m.head_dim, 1, Need::optional);
-  f.whole("vocab", m.vocab, 1);
-  f.whole("positions", m.positions, 0, Need::optional);
-  f.flag("gated", m.gated);
-  f.flag("biased", m.biased);
-  f.flag("tied", m.tied);
-  f.object("moe", Need::optional, [&](Fields& inner) { read_experts(inner, m.experts.emplace()); });
-  f.object("mla", Need::optional, [&](Fields& inner) { read_latent(inner, m.latent.emplace()); });
+  f.read_whole("head_dim", m.head_dim, 1, Need::optional);
+  f.read_whole("vocab", m.vocab, 1);
+  f.read_whole("positions", m.positions, 0, Need::optional);
+  f.read_flag("gated", m.gated);
+  f.read_flag("biased", m.biased);
+  f.read_flag("tied", m.tied);
+  f.read_object("moe", Need::optional,
+                [&](Fields& inner) { read_experts(inner, m.experts.emplace()); });
+  f.read_object("mla", Need::optional,
+                [&](Fields& inner) { read_latent(inner, m.latent.emplace()); });
   if (m.experts && m.experts->dense_layers >= m.layers)
     f.fail("moe: 'dense_layers' must be below 'layers'");
   if (m.head_dim == 0) f.fail("'heads' is above 'hidden', so 'head_dim' is needed");
@@ -61,29 +63,29 @@ void read(Fields& f, Model& m) {
 constexpr double kMostRate = 1e9;
 
 void read_link(Fields& f, LinkSpeed& link) {
-  f.real("GBps", link.GBps, kMostRate);
-  f.real("latency_us", link.latency_us, kMostRate);
+  f.read_real("GBps", link.GBps, kMostRate);
+  f.read_real("latency_us", link.latency_us, kMostRate);
 }
 
 void read_device(Fields& f, Device& d) {
-  f.name("name", d.name);
-  f.real("bf16_TFLOPs", d.bf16_TFLOPs, kMostRate);
-  f.real("fp8_TFLOPs", d.fp8_TFLOPs, kMostRate, Need::optional);
-  f.real("memory_GB", d.memory_GB, kMostRate);
-  f.real("memory_GBps", d.memory_GBps, kMostRate);
-  f.real("best_efficiency", d.best_efficiency, 1);
-  f.real("half_hidden", d.half_hidden, kMostRate);
+  f.read_name("name", d.name);
+  f.read_real("bf16_TFLOPs", d.bf16_TFLOPs, kMostRate);
+  f.read_real("fp8_TFLOPs", d.fp8_TFLOPs, kMostRate, Need::optional);
+  f.read_real("memory_GB", d.memory_GB, kMostRate);
+  f.read_real("memory_GBps", d.memory_GBps, kMostRate);
+  f.read_real("best_efficiency", d.best_efficiency, 1);
+  f.read_real("half_hidden", d.half_hidden, kMostRate);
 }
 
 void read(Fields& f, Cluster& c) {
-  f.constant("format", "anyccl.cluster/1");
-  f.name("name", c.name);
-  f.text("source", c.source);
-  f.whole("devices", c.devices, 1);
-  f.whole("devices_per_host", c.devices_per_host, 1);
-  f.object("device", Need::required, [&](Fields& inner) { read_device(inner, c.device); });
-  f.object("inside", Need::required, [&](Fields& inner) { read_link(inner, c.inside); });
-  f.object("between", Need::required, [&](Fields& inner) { read_link(inner, c.between); });
+  f.need_constant("format", "anyccl.cluster/1");
+  f.read_name("name", c.name);
+  f.read_text("source", c.source);
+  f.read_whole("devices", c.devices, 1);
+  f.read_whole("devices_per_host", c.devices_per_host, 1);
+  f.read_object("device", Need::required, [&](Fields& inner) { read_device(inner, c.device); });
+  f.read_object("inside", Need::required, [&](Fields& inner) { read_link(inner, c.inside); });
+  f.read_object("between", Need::required, [&](Fields& inner) { read_link(inner, c.between); });
 }
 
 template <typename Shape>

@@ -23,19 +23,19 @@ class Page {
   void down(int by) { top_ += by; }
 
   /// A part of the bar at this height; times from 0 to 1 are the whole width.
-  void part(double begin, double end, std::string_view colour, std::string_view title,
-            int height = kBar) {
+  void draw_part(double begin, double end, std::string_view colour, std::string_view title,
+                 int height = kBar) {
     page_.body += fmt::format(
         "<rect class=\"part\" x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\">"
         "<title>{}</title></rect>\n",
         kLeft + begin * kWidth, top_, (end - begin) * kWidth, height, colour, title);
   }
-  void idle(double end, int height) {
+  void draw_idle(double end, int height) {
     page_.body +=
         fmt::format("<rect class=\"idle\" x=\"{}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\"/>\n",
                     kLeft, top_, end * kWidth, height);
   }
-  void key(std::string_view colour, std::string_view text) {
+  void draw_key(std::string_view colour, std::string_view text) {
     page_.body += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"{}\"/>\n",
                               kLeft, top_ + 4, colour);
     words(text, kLeft + 22);
@@ -58,21 +58,21 @@ struct Part {
 };
 
 /// One bar of all parts, and below it a line for each.
-void stack(Page& page, std::string_view name, const std::vector<Part>& parts, double whole,
-           double unit, std::string_view unit_name) {
+void draw_stack(Page& page, std::string_view name, const std::vector<Part>& parts, double whole,
+                double unit, std::string_view unit_name) {
   page.words(name);
-  page.idle(1, kBar);
+  page.draw_idle(1, kBar);
   double begin = 0;
   const auto text = [&](const Part& part) {
     return fmt::format("{}: {:.1f} {}, {:.1f} %", part.name, part.size / unit, unit_name,
                        100 * part.size / whole);
   };
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    page.part(begin / whole, (begin + parts[i].size) / whole, colour(i), text(parts[i]));
+    page.draw_part(begin / whole, (begin + parts[i].size) / whole, colour(i), text(parts[i]));
     begin += parts[i].size;
   }
   page.down(kBar + 4);
-  for (std::size_t i = 0; i < parts.size(); ++i) page.key(colour(i), text(parts[i]));
+  for (std::size_t i = 0; i < parts.size(); ++i) page.draw_key(colour(i), text(parts[i]));
   page.down(8);
 }
 
@@ -85,12 +85,12 @@ std::vector<Part> parts_of(const StepEstimate& step) {
 
 void stack_memory(Page& page, const DeviceMemory& m, const Device& device) {
   const double whole = std::max(m.all(), device.memory_GB * 1e9);
-  stack(page, "memory of a device",
-        {{"weights", m.weights},
-         {"gradients", m.gradients},
-         {"optimizer", m.optimizer},
-         {"activations", m.activations}},
-        whole, 1e9, "GB");
+  draw_stack(page, "memory of a device",
+             {{"weights", m.weights},
+              {"gradients", m.gradients},
+              {"optimizer", m.optimizer},
+              {"activations", m.activations}},
+             whole, 1e9, "GB");
 }
 
 /// A row for each stage. More spans than can be seen are not drawn.
@@ -105,18 +105,18 @@ void draw_pipeline(Page& page, const PlannedStep& plan) {
   for (const PipelineSpan& span : spans) end_s = std::max(end_s, span.end_s);
   for (int stage = 0; stage < p.pipeline; ++stage) {
     page.words(fmt::format("stage {}", stage));
-    page.idle(1, kRow);
+    page.draw_idle(1, kRow);
     for (const PipelineSpan& span : spans)
       if (span.stage == stage)
-        page.part(span.begin_s / end_s, span.end_s / end_s, colour(span.backward ? 1 : 0),
-                  fmt::format("{} of micro-batch {}, chunk {}: {:.1f} to {:.1f} ms",
-                              span.backward ? "backward" : "forward", span.micro_batch, span.chunk,
-                              1e3 * span.begin_s, 1e3 * span.end_s),
-                  kRow);
+        page.draw_part(span.begin_s / end_s, span.end_s / end_s, colour(span.backward ? 1 : 0),
+                       fmt::format("{} of micro-batch {}, chunk {}: {:.1f} to {:.1f} ms",
+                                   span.backward ? "backward" : "forward", span.micro_batch,
+                                   span.chunk, 1e3 * span.begin_s, 1e3 * span.end_s),
+                       kRow);
     page.down(kRow + 4);
   }
-  page.key(colour(0), "forward");
-  page.key(colour(1), "backward; grey: the bubble");
+  page.draw_key(colour(0), "forward");
+  page.draw_key(colour(1), "backward; grey: the bubble");
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ std::string to_svg(const StepReport& report) {
                         percent(step.mfu)));
   page.words(to_text(layout) + "; an estimate");
   page.down(kLine + 6);
-  stack(page, "time of a step", parts_of(step), step.time_s, 1e-3, "ms");
+  draw_stack(page, "time of a step", parts_of(step), step.time_s, 1e-3, "ms");
   stack_memory(page, step.memory, report.cluster.device);
   draw_pipeline(page, report.plan);
   return std::move(page).finish();
@@ -148,13 +148,13 @@ std::string to_svg(const SearchReport& report) {
                                   {"bubble", step.bubble_s},
                                   {"exposed communication", step.exposed_s()}};
     for (std::size_t k = 0; k < parts.size(); begin += parts[k].size, ++k)
-      page.part(begin / whole, (begin + parts[k].size) / whole, colour(k),
-                fmt::format("{}: {:.1f} ms", parts[k].name, 1e3 * parts[k].size), kLine);
+      page.draw_part(begin / whole, (begin + parts[k].size) / whole, colour(k),
+                     fmt::format("{}: {:.1f} ms", parts[k].name, 1e3 * parts[k].size), kLine);
     page.down(kLine + 8);
   }
-  page.key(colour(0), "compute");
-  page.key(colour(1), "bubble");
-  page.key(colour(2), "exposed communication");
+  page.draw_key(colour(0), "compute");
+  page.draw_key(colour(1), "bubble");
+  page.draw_key(colour(2), "exposed communication");
   return std::move(page).finish();
 }
 
@@ -163,18 +163,18 @@ std::string to_svg(const LayerReport& report) {
   const double whole = t.serial_s(), layer_s = t.compute_s + t.communication_s;
   Page page(fmt::format("{} layers, {:.3g} ms of computing and {:.3g} ms of communication each",
                         t.layers, 1e3 * t.compute_s, 1e3 * t.communication_s));
-  const auto part = [&](double begin_s, double end_s, bool communication, int layer) {
-    page.part(begin_s / whole, end_s / whole, colour(communication ? 1 : 0),
-              fmt::format("{} of layer {}: {:.1f} to {:.1f} ms",
-                          communication ? "communication" : "computing", layer + 1, 1e3 * begin_s,
-                          1e3 * end_s));
+  const auto draw_part = [&](double begin_s, double end_s, bool communication, int layer) {
+    page.draw_part(begin_s / whole, end_s / whole, colour(communication ? 1 : 0),
+                   fmt::format("{} of layer {}: {:.1f} to {:.1f} ms",
+                               communication ? "communication" : "computing", layer + 1,
+                               1e3 * begin_s, 1e3 * end_s));
   };
   page.words(fmt::format("one after the other: {:.1f} ms", 1e3 * whole));
   page.down(kLine);
   for (int layer = 0; layer < t.layers; ++layer) {
     const double begin_s = layer * layer_s, middle_s = begin_s + t.compute_s;
-    part(begin_s, middle_s, false, layer);
-    part(middle_s, begin_s + layer_s, true, layer);
+    draw_part(begin_s, middle_s, false, layer);
+    draw_part(middle_s, begin_s + layer_s, true, layer);
   }
   page.down(kBar + 12);
   page.words(fmt::format("overlapped: {:.1f} ms; if all communication were hidden: {:.1f} ms",
@@ -184,12 +184,12 @@ std::string to_svg(const LayerReport& report) {
     page.words(communication ? "communication" : "computing");
     for (const OverlapSpan& span : overlap_trace(t, 1))
       if (span.communication == communication)
-        part(span.begin_s, span.end_s, communication, span.first_layer);
+        draw_part(span.begin_s, span.end_s, communication, span.first_layer);
     page.down(kBar + 4);
   }
   page.down(8);
-  page.key(colour(0), "computing");
-  page.key(colour(1), "communication");
+  page.draw_key(colour(0), "computing");
+  page.draw_key(colour(1), "communication");
   return std::move(page).finish();
 }
 

@@ -19,7 +19,7 @@ std::string ms(double seconds) {
   return fmt::format("{:.1f}", 1e3 * seconds);
 }
 
-std::string head(const Model& model, const Cluster& cluster) {
+std::string head_text(const Model& model, const Cluster& cluster) {
   const Parameters p = parameters(model);
   std::string text = fmt::format("{}: {:.4g}e9 parameters", model.name, p.total / 1e9);
   if (p.active != p.total) text += fmt::format(", {:.3g}e9 of them for one token", p.active / 1e9);
@@ -52,7 +52,7 @@ std::string memory_line(const DeviceMemory& m, const Device& device) {
       device.memory_GB, fits(m, device) ? "" : ": TOO LARGE");
 }
 
-std::string rule(const StepReport& report) {
+std::string exposure_text(const StepReport& report) {
   const StepEstimate& step = report.plan.step;
   const double share = step.exposed_share();
   std::string text = fmt::format("exposed communication: {} of the step, {} the 30 % rule",
@@ -104,7 +104,7 @@ std::vector<int> group_sizes(int layers) {
 
 std::string to_text(const StepReport& report) {
   const auto& [layout, step] = report.plan;
-  return head(report.model, report.cluster) + to_text(layout) +
+  return head_text(report.model, report.cluster) + to_text(layout) +
          fmt::format("\n{} tokens a step; micro-batches: {}; attention counted as {}\n\n",
                      step.tokens, layout.micro_batches(),
                      layout.attention == Attention::causal ? "causal" : "full") +
@@ -112,13 +112,13 @@ std::string to_text(const StepReport& report) {
          fmt::format("{:.1f} TFLOP/s a device: MFU {}, HFU {}; {:.4g} tokens/s\n",
                      step.flops_per_device_s / 1e12, percent(step.mfu), percent(step.hfu),
                      step.tokens_per_s()) +
-         rule(report) + estimate_line(report.cluster);
+         exposure_text(report) + estimate_line(report.cluster);
 }
 
 std::string to_text(const SearchReport& report) {
   const LayoutSearch& found = report.found;
   std::string text =
-      head(report.model, report.cluster) +
+      head_text(report.model, report.cluster) +
       fmt::format("{} layouts fit, {} are too large\n\n", found.fitting, found.too_large);
   const auto line = [](std::string number, const PlannedStep& plan) {
     return Line{std::move(number),
@@ -140,7 +140,7 @@ std::string to_text(const LayerReport& report) {
   const LayerTimes& t = report.times;
   const double serial = t.serial_s(), last_shows = overlapped_s(t, 1);
   std::string text =
-      head(report.model, report.cluster) +
+      head_text(report.model, report.cluster) +
       fmt::format("{} layers, each {} ms of computing and {} ms of communication\n\n", t.layers,
                   ms(t.compute_s), ms(t.communication_s));
   const auto line = [&](std::string what, double seconds) {

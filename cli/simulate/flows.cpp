@@ -33,7 +33,7 @@ std::uint32_t Flows::new_flow() {
   return flow;
 }
 
-std::uint32_t Flows::room_for(std::uint32_t hops) {
+std::uint32_t Flows::take_hops(std::uint32_t hops) {
   if (free_hops_.size() <= hops) free_hops_.resize(hops + 1);
   if (free_hops_[hops].empty()) {
     hops_.resize(hops_.size() + hops);
@@ -55,7 +55,7 @@ void Flows::send(double leaves, const Message& message, double bytes, double lat
   flow.rate = 0;
   flow.most = most_bytes_per_s;
   flow.hops = static_cast<std::uint32_t>(way_.size());
-  flow.first_hop = room_for(flow.hops);
+  flow.first_hop = take_hops(flow.hops);
   for (std::uint32_t k = 0; k < flow.hops; ++k) {
     hops_[flow.first_hop + k].link = way_[k];
     carried_[way_[k]] += bytes;
@@ -70,7 +70,7 @@ void Flows::deliver(double time, const Message& message) {
   flow.message = message;
   flow.left = 0;  // so that it is there when it begins
   flow.hops = 0;
-  flow.first_hop = room_for(0);
+  flow.first_hop = take_hops(0);
   queue_.push(time, {EventKind::flow_begins, number, flow.version});
 }
 
@@ -90,7 +90,7 @@ bool Flows::handle(double now, const Event& event, Message& arrived) {
   return true;
 }
 
-void Flows::touch(std::uint32_t link) {
+void Flows::note_changed(std::uint32_t link) {
   if (is_touched_[link]) return;
   is_touched_[link] = true;
   touched_.push_back(link);
@@ -103,7 +103,7 @@ void Flows::begin(double now, std::uint32_t number) {
     std::vector<Sharer>& sharers = sharers_[hops_[h].link];
     hops_[h].place = static_cast<std::uint32_t>(sharers.size());
     sharers.push_back({number, h});
-    touch(hops_[h].link);
+    note_changed(hops_[h].link);
   }
 }
 
@@ -114,11 +114,11 @@ void Flows::end(std::uint32_t number) {
     sharers[hops_[h].place] = sharers.back();
     hops_[sharers.back().hop].place = hops_[h].place;
     sharers.pop_back();
-    touch(hops_[h].link);
+    note_changed(hops_[h].link);
   }
 }
 
-void Flows::share(double now) {
+void Flows::update_rates(double now) {
   shares_before_.clear();
   for (const std::uint32_t link : touched_) {
     shares_before_.push_back(share_[link]);
@@ -126,13 +126,13 @@ void Flows::share(double now) {
     share_[link] = flows == 0 ? kNoLimit : capacity_[link] / static_cast<double>(flows);
   }
   for (std::size_t i = 0; i < touched_.size(); ++i) {
-    share_link(now, touched_[i], shares_before_[i]);
+    update_rates_of(now, touched_[i], shares_before_[i]);
     is_touched_[touched_[i]] = false;
   }
   touched_.clear();
 }
 
-void Flows::share_link(double now, std::uint32_t link, double before) {
+void Flows::update_rates_of(double now, std::uint32_t link, double before) {
   for (const Sharer& sharer : sharers_[link]) {
     Flow& flow = flows_[sharer.flow];
     // Another link is the narrowest one, was it before, and is looked at itself if it changed.

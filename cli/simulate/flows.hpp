@@ -30,7 +30,7 @@ class Flows {
   /// Handles an event of the queue. Returns whether a message has arrived, which is then `arrived`.
   bool handle(double now, const Event& event, Message& arrived);
   /// Gives flows their rates again after events of one time.
-  void share(double now);
+  void update_rates(double now);
   /// What each link of the network has carried or will carry, in bytes.
   const std::vector<double>& carried() const { return carried_; }
 
@@ -50,11 +50,11 @@ class Flows {
   };
 
   std::uint32_t new_flow();
-  std::uint32_t room_for(std::uint32_t hops);
+  std::uint32_t take_hops(std::uint32_t hops);
   void begin(double now, std::uint32_t flow);
   void end(std::uint32_t flow);
-  void touch(std::uint32_t link);
-  void share_link(double now, std::uint32_t link, double before);
+  void note_changed(std::uint32_t link);
+  void update_rates_of(double now, std::uint32_t link, double before);
 
   const Network& network_;
   const Machine& machine_;

@@ -154,7 +154,7 @@ class HostReplay {
     RankState& rank = ranks_[r];
     core.is_working = false;
     if (rank.effect.kind != Effect::none) take_effect(r);
-    if (!rank.has_started) return work(k, r, costs_.touch_s(is_shared(k)), {Effect::start});
+    if (!rank.has_started) return start_work(k, r, costs_.touch_s(is_shared(k)), {Effect::start});
     while (!rank.is_done) {
       if (rank.scan == rank.lanes.size()) {
         rank.scan = 0;
@@ -173,10 +173,10 @@ class HostReplay {
       if (effect.kind == Effect::none) continue;
       const double seconds = costs_.seconds(moved, is_shared(k));
       if (log_ != nullptr) note_step(r, lane, seconds);
-      return work(k, r, seconds, effect);
+      return start_work(k, r, seconds, effect);
     }
     if (!rank.is_done && rank.waits_since_s < 0) rank.waits_since_s = now_;
-    pass_on(k);
+    pass_core_on(k);
   }
 
   static bool all_finished(const RankState& rank) {
@@ -187,7 +187,7 @@ class HostReplay {
     rank.is_done = true;
     rank.done_s = now_;
     ++done_;
-    something_happened();
+    wake_idle_cores();
   }
 
   bool is_shared(std::uint32_t k) const {
@@ -196,14 +196,14 @@ class HostReplay {
     return false;
   }
 
-  void work(std::uint32_t k, std::uint32_t r, double seconds, Effect effect) {
+  void start_work(std::uint32_t k, std::uint32_t r, double seconds, Effect effect) {
     ranks_[r].effect = effect;
     cores_[k].is_working = true;
     queue_.push({now_ + seconds, k});
   }
 
   /// The rank of this core waits, or is done: the next one looks.
-  void pass_on(std::uint32_t k) {
+  void pass_core_on(std::uint32_t k) {
     Core& core = cores_[k];
     ++in_vain_;
     if (core.ranks.size() == 1) {
@@ -214,7 +214,7 @@ class HostReplay {
     queue_.push({now_ + costs_.turn_s(), k});
   }
 
-  void something_happened() {
+  void wake_idle_cores() {
     in_vain_ = 0;
     for (std::uint32_t k = 0; k < cores_.size(); ++k)
       if (std::exchange(cores_[k].is_idle, false)) queue_.push({now_, k});
@@ -231,7 +231,7 @@ class HostReplay {
     } else {
       leave_step(r, rank.lanes[effect.lane], effect.lane);
     }
-    something_happened();
+    wake_idle_cores();
   }
 
   /// What can be done of the step of a lane. False: it waits. Without an effect it takes no time.

@@ -17,8 +17,8 @@ struct ClassLoad {
 };
 
 /// The share of the collective's time that the link needs for what it carried.
-double busy(const Network& network, const Machine& machine, const ReplayResult& result,
-            std::size_t link) {
+double busy_share(const Network& network, const Machine& machine, const ReplayResult& result,
+                  std::size_t link) {
   const double own = network.classes()[network.links()[link].link_class].bytes_per_s;
   const double seconds = result.link_bytes[link] / (own > 0 ? own : machine.bytes_per_s);
   return result.seconds > 0 ? seconds / result.seconds : 0;
@@ -54,7 +54,7 @@ std::string link_loads(const Network& network, const Machine& machine, const Rep
   for (auto l = order.begin(); l != order.begin() + shown; ++l)
     busiest.push_back({network.name_of(network.links()[*l]),
                        fmt::format("{:.3f}", result.link_bytes[*l] / 1e6),
-                       fmt::format("{:.0f} %", 100 * busy(network, machine, result, *l))});
+                       fmt::format("{:.0f} %", 100 * busy_share(network, machine, result, *l))});
   return table(lines) + "\n" + table(busiest);
 }
 

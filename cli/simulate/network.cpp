@@ -18,7 +18,7 @@ std::string Network::name_of(const Link& link) const {
   return fmt::format("{} > {}", name_of(link.from), name_of(link.to));
 }
 
-std::uint32_t Network::link(std::uint32_t from, std::uint32_t to) const {
+std::uint32_t Network::link_between(std::uint32_t from, std::uint32_t to) const {
   const std::uint32_t first = first_link_[from], end = first_link_[from + 1];
   // Where a node has a link to each of a row of nodes, its place follows from the number.
   const std::uint32_t guess = first + (to - links_[first].to);
@@ -34,7 +34,7 @@ std::uint32_t Network::link(std::uint32_t from, std::uint32_t to) const {
 void Network::route(std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& way) const {
   const std::size_t first = way.size();
   path_(from, to, way);
-  for (std::size_t i = first; i + 1 < way.size(); ++i) way[i] = link(way[i], way[i + 1]);
+  for (std::size_t i = first; i + 1 < way.size(); ++i) way[i] = link_between(way[i], way[i + 1]);
   way.pop_back();
 }
 
@@ -43,18 +43,18 @@ NetworkWriter::NetworkWriter(std::string kind, std::string text) {
   network_.text_ = std::move(text);
 }
 
-std::uint32_t NetworkWriter::level(std::string_view name, std::uint32_t count) {
+std::uint32_t NetworkWriter::add_level(std::string_view name, std::uint32_t count) {
   const std::uint32_t first = network_.levels_.empty() ? 0 : network_.nodes();
   network_.levels_.push_back({std::string(name), first, count});
   return first;
 }
 
-std::uint32_t NetworkWriter::link_class(std::string_view name, double bytes_per_s) {
+std::uint32_t NetworkWriter::add_link_class(std::string_view name, double bytes_per_s) {
   network_.classes_.push_back({std::string(name), bytes_per_s});
   return static_cast<std::uint32_t>(network_.classes_.size()) - 1;
 }
 
-void NetworkWriter::cable(std::uint32_t a, std::uint32_t b, std::uint32_t link_class) {
+void NetworkWriter::add_cable(std::uint32_t a, std::uint32_t b, std::uint32_t link_class) {
   network_.links_.push_back({a, b, link_class});
   network_.links_.push_back({b, a, link_class});
 }

@@ -49,7 +49,7 @@ class Network {
 
  private:
   friend class NetworkWriter;
-  std::uint32_t link(std::uint32_t from, std::uint32_t to) const;
+  std::uint32_t link_between(std::uint32_t from, std::uint32_t to) const;
   std::string kind_, text_;
   std::vector<Level> levels_;
   std::vector<LinkClass> classes_;
@@ -64,10 +64,10 @@ class NetworkWriter {
  public:
   NetworkWriter(std::string kind, std::string text);
   /// Returns the number of its first node.
-  std::uint32_t level(std::string_view name, std::uint32_t count);
-  std::uint32_t link_class(std::string_view name, double bytes_per_s = 0);
+  std::uint32_t add_level(std::string_view name, std::uint32_t count);
+  std::uint32_t add_link_class(std::string_view name, double bytes_per_s = 0);
   /// A link in each direction.
-  void cable(std::uint32_t a, std::uint32_t b, std::uint32_t link_class);
+  void add_cable(std::uint32_t a, std::uint32_t b, std::uint32_t link_class);
   void map(std::vector<Network::Place> places) { network_.map_ = std::move(places); }
   Network finish(Network::Path path) &&;
 

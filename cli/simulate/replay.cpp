@@ -45,7 +45,7 @@ class Replay {
         now_ = queue_.take(events);
         for (const Event& event : events) handle(event);
       } while (!queue_.empty() && queue_.next() <= end);
-      flows_.share(now_);
+      flows_.update_rates(now_);
     }
     ANYCCL_CHECK(all_done());
     result_.seconds = *std::max_element(result_.done.begin(), result_.done.end());

@@ -135,7 +135,7 @@ class Run {
     const auto steps = programs_.steps(r);
     for (; rank.step < steps.size(); ++rank.step) {
       const ProgramStep& step = steps[rank.step];
-      if (!step.sends && !is_there(r, step)) return;
+      if (!step.sends && !take_or_expect(r, step)) return;
       const double cost =
           step.sends ? send_all(r, step)
                      : machine_.gamma_s_per_byte * chunk_bytes_ * step.chunks * step.additions;
@@ -163,7 +163,7 @@ class Run {
     return leaves;
   }
 
-  bool is_there(std::uint32_t r, const ProgramStep& step) {
+  bool take_or_expect(std::uint32_t r, const ProgramStep& step) {
     RankState& rank = ranks_[r];
     if (!rank.waits)
       for (const std::uint32_t sender : programs_.peers_of(r, step))

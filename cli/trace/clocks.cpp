@@ -63,7 +63,7 @@ void note_common_call(const std::vector<RankTrace>& traces, const CommonCall& co
   }
 }
 
-void shift(RankTrace& trace, std::int64_t ahead) {
+void set_back(RankTrace& trace, std::int64_t ahead) {
   trace.time_ns -= ahead;
   trace.real_offset_ns += ahead;
   for (TracedCall& call : trace.calls)
@@ -102,7 +102,7 @@ std::vector<HostClock> align(std::vector<RankTrace>& traces) {
   }
   std::map<std::string, std::int64_t> ahead;
   for (const HostClock& clock : clocks) ahead[clock.host] = clock.ahead_ns;
-  for (RankTrace& trace : traces) shift(trace, ahead[trace.host]);
+  for (RankTrace& trace : traces) set_back(trace, ahead[trace.host]);
   return clocks;
 }
 

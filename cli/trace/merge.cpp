@@ -100,7 +100,7 @@ class Timeline {
     }
   }
   /// An event with its place.
-  Json placed(const char* phase, Part part, std::int64_t at) const {
+  Json event_at(const char* phase, Part part, std::int64_t at) const {
     return {{"ph", phase},
             {"pid", layout_.process(part.trace)},
             {"tid", layout_.track(part.trace, call_of(traces_, part).track)},
@@ -110,7 +110,8 @@ class Timeline {
     const TracedCall& call = call_of(traces_, part);
     const bool has_begun = call.started_ns != 0;
     const std::int64_t end = call.ended_ns != 0 ? call.ended_ns : traces_[part.trace].time_ns;
-    Json event = placed(has_begun ? "X" : "i", part, has_begun ? call.started_ns : call.issued_ns);
+    Json event =
+        event_at(has_begun ? "X" : "i", part, has_begun ? call.started_ns : call.issued_ns);
     event["name"] = call.kind;
     event["cat"] = call.sequence == 0 ? "message" : "collective";
     Json& details = event["args"] = Json::parse(call.details);
@@ -135,8 +136,8 @@ class Timeline {
         receiver.ended_ns != 0 ? receiver.ended_ns : traces_[to.trace].time_ns;
     ++arrows_;
     for (const bool is_end : {false, true}) {
-      Json event = is_end ? placed("f", to, std::max(receiver.started_ns, std::min(begin, last)))
-                          : placed("s", from, begin);
+      Json event = is_end ? event_at("f", to, std::max(receiver.started_ns, std::min(begin, last)))
+                          : event_at("s", from, begin);
       event["name"] = event["cat"] = what;
       event["id"] = arrows_;
       if (is_end) event["bp"] = "e";
@@ -154,7 +155,8 @@ class Timeline {
 
 }  // namespace
 
-std::string merged(const std::vector<RankTrace>& traces, const std::vector<HostClock>& clocks) {
+std::string merged_timeline(const std::vector<RankTrace>& traces,
+                            const std::vector<HostClock>& clocks) {
   Timeline timeline(traces);
   timeline.add_all();
   Json about{{"start_real_ns", timeline.start_ns() + traces.front().real_offset_ns}};

@@ -12,6 +12,7 @@ namespace anyccl::cli {
 /// communicator, one more for each stream that has queued operations, and some for messages; arrows
 /// from each send to its receive, and from the rank that came last to a collective to all others.
 /// `traces` and `clocks`: as align() leaves them.
-std::string merged(const std::vector<RankTrace>& traces, const std::vector<HostClock>& clocks);
+std::string merged_timeline(const std::vector<RankTrace>& traces,
+                            const std::vector<HostClock>& clocks);
 
 }  // namespace anyccl::cli

@@ -17,7 +17,7 @@ struct Span {
 };
 
 /// The time that is in at least one of them.
-std::int64_t covered(std::vector<Span> spans) {
+std::int64_t covered_ns(std::vector<Span> spans) {
   std::sort(spans.begin(), spans.end(),
             [](const Span& a, const Span& b) { return a.begin < b.begin; });
   std::int64_t sum = 0, until = spans.empty() ? 0 : spans.front().begin;
@@ -29,10 +29,10 @@ std::int64_t covered(std::vector<Span> spans) {
 }
 
 /// The time that is in one of each.
-std::int64_t shared(const std::vector<Span>& a, const std::vector<Span>& b) {
+std::int64_t shared_ns(const std::vector<Span>& a, const std::vector<Span>& b) {
   std::vector<Span> both = a;
   both.insert(both.end(), b.begin(), b.end());
-  return covered(a) + covered(b) - covered(std::move(both));
+  return covered_ns(a) + covered_ns(b) - covered_ns(std::move(both));
 }
 
 std::int64_t median_of(std::vector<std::int64_t>& values) {
@@ -61,7 +61,7 @@ class Sums {
     for (const CommonCall& common : common_calls_of(traces))
       if (common.is_complete) note(common);
   }
-  TraceSummary sum() {
+  TraceSummary summarize() {
     TraceSummary summary;
     for (std::size_t t = 0; t < traces_.size(); ++t) {
       summary.left_out += traces_[t].left_out;
@@ -69,9 +69,9 @@ class Sums {
         if (call_of(traces_, {t, c}).is_over()) add({t, c});
     }
     for (const auto& [place, spans] : spans_)
-      summary.ranks.push_back({spans.label, spans.last - spans.first, covered(spans.communicating),
-                               shared(spans.communicating, spans.waiting),
-                               shared(spans.late, spans.waiting)});
+      summary.ranks.push_back(
+          {spans.label, spans.last - spans.first, covered_ns(spans.communicating),
+           shared_ns(spans.communicating, spans.waiting), shared_ns(spans.late, spans.waiting)});
     for (auto& [what, durations] : durations_) {
       OperationTimes times{what.first, what.second, durations.size(), 0, 0, for_late_[what]};
       for (const std::int64_t duration : durations) times.total += duration;
@@ -165,7 +165,7 @@ double TraceSummary::late_share() const {
 }
 
 TraceSummary summarize(const std::vector<RankTrace>& traces) {
-  return Sums(traces).sum();
+  return Sums(traces).summarize();
 }
 
 }  // namespace anyccl::cli

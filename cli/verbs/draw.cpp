@@ -48,7 +48,7 @@ Status write(const std::string& picture, const std::string& file) {
   return {};
 }
 
-int failed(const Status& status) {
+int report_failure(const Status& status) {
   fmt::print(stderr, "anyccl: draw: {}\n", status.message());
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
@@ -97,13 +97,13 @@ Result<std::string> picture_asked_for(const Flags& flags) {
 
 int draw(const Flags& flags) {
   const Result<std::string> picture = picture_asked_for(flags);
-  if (!picture.ok()) return failed(picture.status());
+  if (!picture.ok()) return report_failure(picture.status());
   if (flags.file.empty()) {
     fmt::print("{}", *picture);
     return 0;
   }
   const Status written = write(*picture, flags.file);
-  return written.ok() ? 0 : failed(written);
+  return written.ok() ? 0 : report_failure(written);
 }
 
 Body declare(CLI::App& app, const Command&) {

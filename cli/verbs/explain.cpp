@@ -96,7 +96,7 @@ const Candidate& chosen(const Explanation& e) {
 }
 
 /// The reason for or against it.
-std::string why(const Explanation& e, const Candidate& c) {
+std::string reason_for(const Explanation& e, const Candidate& c) {
   if (c.algorithm == e.choice.algorithm) return "chosen";
   if (!c.possible)
     return fmt::format("cannot be done: it needs {}, not {} ranks", c.algorithm->needs,
@@ -145,7 +145,7 @@ Json to_json(const Explanation& e) {
                   {"predicted_us", c.predicted_us}});
     row["measured_us"] = c.measured_us ? Json(*c.measured_us) : Json(nullptr);
     row["chosen"] = c.algorithm == e.choice.algorithm;
-    row["why"] = why(e, c);
+    row["why"] = reason_for(e, c);
     rows.push_back(std::move(row));
   }
   const TunerQuery& q = e.query;
@@ -176,11 +176,12 @@ std::string to_text(const Explanation& e) {
   for (const Candidate& c : e.candidates) {
     const char mark = c.algorithm == e.choice.algorithm ? '*' : ' ';
     const std::string measured = c.measured_us ? fmt::format("{:.2f}", *c.measured_us) : "-";
-    text += c.possible ? fmt::format("{} {:<24}{:>7}{:>8.2f}{:>11}{:>14.2f}{:>13}  {}\n", mark,
-                                     c.algorithm->name, c.cost.rounds, sent_vectors(c),
-                                     c.cost.roundings, c.predicted_us, measured, why(e, c))
-                       : fmt::format("{} {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  {}\n", mark,
-                                     c.algorithm->name, "-", "-", "-", "-", measured, why(e, c));
+    text += c.possible
+                ? fmt::format("{} {:<24}{:>7}{:>8.2f}{:>11}{:>14.2f}{:>13}  {}\n", mark,
+                              c.algorithm->name, c.cost.rounds, sent_vectors(c), c.cost.roundings,
+                              c.predicted_us, measured, reason_for(e, c))
+                : fmt::format("{} {:<24}{:>7}{:>8}{:>11}{:>14}{:>13}  {}\n", mark,
+                              c.algorithm->name, "-", "-", "-", "-", measured, reason_for(e, c));
   }
   return text;
 }

@@ -52,7 +52,7 @@ Result<std::string> text_asked_for(const Flags& flags) {
     ANYCCL_TRY(const std::size_t bytes, parse_size(flags.bytes));
     return to_goal(*algorithm, shapes[0], bytes, flags.bytes_per_ns);
   }
-  WrittenAlgorithm text = written(*algorithm, shapes);
+  WrittenAlgorithm text = written_form(*algorithm, shapes);
   if (!flags.name.empty()) text.name = flags.name;
   return to_text(text);
 }

@@ -154,7 +154,7 @@ Status load_files(Flags& f) {
 }
 
 /// Fills the options from the flags.
-Status understand(Flags& f) {
+Status set_options(Flags& f) {
   PerfOptions& options = f.options;
   options.operation = find_operation(f.operation);
   SizeRange range{.factor = f.factor};
@@ -204,7 +204,7 @@ Body declare(CLI::App& app, const Command&) {
       "long pieces are.\n\n"
       "Example: anyccl perf all_reduce -g 4 -b 8 -e 16M --transport shm");
   return [flags] {
-    if (const Status status = understand(*flags); !status.ok()) {
+    if (const Status status = set_options(*flags); !status.ok()) {
       fmt::print(stderr, "anyccl: perf: {}\n", status.message());
       return kUsageError;
     }

@@ -203,16 +203,16 @@ Result<HostsJob> hosts_job_of(const Options& o, Job job) {
   return hosts_job;
 }
 
-int refuse(const Status& why) {
+int report_usage_error(const Status& why) {
   fmt::print(stderr, "{}: {}\n", kName, why.message());
   return kUsageError;
 }
 
 int run_ordered() {
   Result<Order> order = read_order(STDIN_FILENO);
-  if (!order.ok()) return refuse(order.status());
+  if (!order.ok()) return report_usage_error(order.status());
   if (::chdir(order->folder.c_str()) != 0)
-    return refuse(system_error(errno, "enter the folder {}", order->folder));
+    return report_usage_error(system_error(errno, "enter the folder {}", order->folder));
   order->job.name = kName;
   order->job.part->control = STDIN_FILENO;
   return run_job(order->job);
@@ -225,7 +225,7 @@ int run_with(Options o, const Command& command) {
     return kUsageError;
   }
   Result<std::vector<int>> ranks = parse_ranks(o.ranks_text);
-  if (!ranks.ok()) return refuse(ranks.status());
+  if (!ranks.ok()) return report_usage_error(ranks.status());
   o.ranks = *std::move(ranks);
   Job job{.name = kName};
   job.command = command;
@@ -233,21 +233,22 @@ int run_with(Options o, const Command& command) {
   job.keep_going = o.keep_going;
   job.user_grace = std::chrono::seconds(o.grace);
   if (!o.hosts.empty()) {
-    if (const Status s = check_not_in_a_job(); !s.ok()) return refuse(s);
+    if (const Status s = check_not_in_a_job(); !s.ok()) return report_usage_error(s);
     const Result<HostsJob> hosts_job = hosts_job_of(o, std::move(job));
-    return hosts_job.ok() ? run_on_hosts(*hosts_job) : refuse(hosts_job.status());
+    return hosts_job.ok() ? run_on_hosts(*hosts_job) : report_usage_error(hosts_job.status());
   }
-  if (o.ranks.empty()) return refuse(error(Code::invalid_argument, "--ranks is required"));
-  if (const Status s = check_nodes(o); !s.ok()) return refuse(s);
+  if (o.ranks.empty())
+    return report_usage_error(error(Code::invalid_argument, "--ranks is required"));
+  if (const Status s = check_nodes(o); !s.ok()) return report_usage_error(s);
   job.settings = exports_of(o);
   job.ranks = ranks_on(o, o.node_rank.value_or(0));
   job.port = o.port;
   if (o.nodes) {
     Result<HostPart> part = part_of(o);
-    if (!part.ok()) return refuse(part.status());
+    if (!part.ok()) return report_usage_error(part.status());
     job.part = *std::move(part);
   } else if (const Status s = check_not_in_a_job(); !s.ok()) {
-    return refuse(s);
+    return report_usage_error(s);
   }
   return run_job(job);
 }

@@ -31,7 +31,7 @@ int run(const Flags& flags) {
     fmt::print("{}", flags.json ? json_of(summary, clocks) : text_of(summary, clocks));
     return 0;
   }
-  const Status written = write_whole_file(flags.output, merged(*traces, clocks));
+  const Status written = write_whole_file(flags.output, merged_timeline(*traces, clocks));
   return written.ok() ? 0 : refuse_traces(written);
 }
 

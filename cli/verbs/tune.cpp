@@ -38,7 +38,7 @@ struct Flags {
 /// A calibration comes from jobs of at most so many ranks.
 constexpr int kFittedRanks = 4;
 
-int fail(const Status& status) {
+int report_tune_failure(const Status& status) {
   fmt::print(stderr, "anyccl: tune: {}\n", status.message());
   return status.code() == Code::invalid_argument ? kUsageError : 1;
 }
@@ -68,7 +68,7 @@ void use_defaults_of_validation(Flags& f) {
 }
 
 /// Fills the options from the flags.
-Status understand(Flags& f) {
+Status set_options(Flags& f) {
   TuneOptions& options = f.options;
   if (f.validate) use_defaults_of_validation(f);
   if (f.first.empty()) f.first = "8";
@@ -159,7 +159,7 @@ Result<int> measure_all(const Flags& flags) {
     fmt::print(stderr, "anyccl: tune: stopped; nothing was written\n");
     return code;
   }
-  ANYCCL_TRY(const std::string text, changes(flags.options, rows, file));
+  ANYCCL_TRY(const std::string text, changes_table(flags.options, rows, file));
   ANYCCL_CHECK(pending.commit(rows));
   fmt::print("\n{}", text);
   if (flags.output.empty())
@@ -218,15 +218,15 @@ Result<int> calibrate_all(const Flags& flags) {
 int run(Flags& flags) {
   if (!flags.links_part.empty()) {
     const Status status = calibrate_part(flags.links_part);
-    return status.ok() ? 0 : fail(status);
+    return status.ok() ? 0 : report_tune_failure(status);
   }
-  if (const Status status = understand(flags); !status.ok()) return fail(status);
+  if (const Status status = set_options(flags); !status.ok()) return report_tune_failure(status);
   if (!flags.part.empty()) {
     const Status status = measure_part(flags);
-    return status.ok() ? 0 : fail(status);
+    return status.ok() ? 0 : report_tune_failure(status);
   }
   const Result<int> code = flags.calibrate ? calibrate_all(flags) : measure_all(flags);
-  return code.ok() ? *code : fail(code.status());
+  return code.ok() ? *code : report_tune_failure(code.status());
 }
 
 Body declare(CLI::App& app, const Command&) {

@@ -151,13 +151,13 @@ constexpr Variable kVariables[] = {
 constexpr double kMostSeconds = 1e6;  // some 11 days
 constexpr std::string_view kLevels[] = {"NONE", "WARN", "INFO", "TRACE"};
 
-std::string text_of(const char* name) {
+std::string env_text(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
 }
 
 Status read_choice(const char* name, std::string& into, std::span<const std::string_view> allowed) {
-  into = text_of(name);
+  into = env_text(name);
   if (into.empty() || std::find(allowed.begin(), allowed.end(), into) != allowed.end()) return {};
   return error(Code::invalid_argument, "{}={} is not one of {}", name, into,
                fmt::join(allowed, ", "));
@@ -175,7 +175,7 @@ Status read_choice(const char* name, Choice& into, std::span<const std::string_v
 
 template <typename Number>
 Status read_number(const char* name, Number low, Number high, std::optional<Number>& into) {
-  const std::string text = text_of(name);
+  const std::string text = env_text(name);
   into.reset();
   if (text.empty()) return {};
   Number value{};
@@ -187,7 +187,7 @@ Status read_number(const char* name, Number low, Number high, std::optional<Numb
 }
 
 Status read_size(const char* name, SizeLimits limits, std::size_t& into) {
-  const std::string text = text_of(name);
+  const std::string text = env_text(name);
   into = 0;
   if (text.empty()) return {};
   const Result<std::size_t> bytes = parse_size(text);
@@ -199,7 +199,7 @@ Status read_size(const char* name, SizeLimits limits, std::size_t& into) {
 
 /// "INIT,NET": these; "^NET": all others; ALL or nothing: all.
 Status read_subsystems() {
-  const std::string text = text_of("ANYCCL_DEBUG_SUBSYS");
+  const std::string text = env_text("ANYCCL_DEBUG_SUBSYS");
   const bool others = text.starts_with('^');
   std::uint32_t bits = 0;
   std::string_view rest = std::string_view(text).substr(others ? 1 : 0);
@@ -227,12 +227,12 @@ Status read_debug() {
                   : level == "INFO" ? LogLevel::info
                                     : LogLevel::trace);
   ANYCCL_CHECK(read_subsystems());
-  const std::string file = text_of("ANYCCL_DEBUG_FILE");
+  const std::string file = env_text("ANYCCL_DEBUG_FILE");
   return file.empty() ? Status() : set_log_file(file);
 }
 
 Status read_secret(std::string& into) {
-  into = text_of("ANYCCL_SECRET");
+  into = env_text("ANYCCL_SECRET");
   const bool hex =
       std::all_of(into.begin(), into.end(), [](unsigned char c) { return std::isxdigit(c); });
   if (into.empty() || (into.size() == 32 && hex)) return {};
@@ -241,7 +241,7 @@ Status read_secret(std::string& into) {
 }
 
 Status read_chaos(ChaosPlan& into) {
-  const std::string text = text_of("ANYCCL_CHAOS");
+  const std::string text = env_text("ANYCCL_CHAOS");
   Result<ChaosPlan> plan = ChaosPlan::parse(text);
   if (!plan.ok())
     return error(Code::invalid_argument, "ANYCCL_CHAOS={}: {}", text, plan.status().message());
@@ -251,7 +251,7 @@ Status read_chaos(ChaosPlan& into) {
 
 /// "off", "all", "1/16", "1/16,late".
 Status read_verify(Config::Verify& into) {
-  const std::string text = text_of("ANYCCL_VERIFY");
+  const std::string text = env_text("ANYCCL_VERIFY");
   std::string_view each = text;
   constexpr std::string_view kLate = ",late", kOneIn = "1/";
   into.later = each.ends_with(kLate);
@@ -271,7 +271,7 @@ Status read_verify(Config::Verify& into) {
 }
 
 Status read_port_range(PortRange& into) {
-  const std::string text = text_of("ANYCCL_PORT_RANGE");
+  const std::string text = env_text("ANYCCL_PORT_RANGE");
   into = {};
   if (text.empty()) return {};
   PortRange read;
@@ -290,8 +290,8 @@ Status read_port_range(PortRange& into) {
 
 /// As the XDG Base Directory Specification says: relative paths count as not set.
 std::string cache_folder() {
-  if (const std::string folder = text_of("XDG_CACHE_HOME"); folder.starts_with('/')) return folder;
-  const std::string home = text_of("HOME");
+  if (const std::string folder = env_text("XDG_CACHE_HOME"); folder.starts_with('/')) return folder;
+  const std::string home = env_text("HOME");
   return home.starts_with('/') ? home + "/.cache" : "";
 }
 
@@ -333,19 +333,19 @@ Result<Config> read_config() {
   Config c;
   ANYCCL_CHECK(read_debug());
   report_unknown_names();
-  c.algo = text_of("ANYCCL_ALGO");
-  c.algo_path = text_of("ANYCCL_ALGO_PATH");
-  c.tuner_table = text_of("ANYCCL_TUNER_TABLE");
-  c.proto = text_of("ANYCCL_PROTO");
+  c.algo = env_text("ANYCCL_ALGO");
+  c.algo_path = env_text("ANYCCL_ALGO_PATH");
+  c.tuner_table = env_text("ANYCCL_TUNER_TABLE");
+  c.proto = env_text("ANYCCL_PROTO");
   ANYCCL_CHECK(read_size("ANYCCL_CHUNK_SIZE", kChunkLimits, c.chunk_bytes));
   ANYCCL_CHECK(read_size("ANYCCL_BUFFSIZE", kBufferLimits, c.buffer_bytes));
   ANYCCL_CHECK(read_choice("ANYCCL_SHM_COPY", c.shm_copy, kCopyNames));
   WaitMode waits{};
   ANYCCL_CHECK(read_choice("ANYCCL_WAIT", waits, kWaitNames));
   if (waits != WaitMode{}) c.waits = waits;
-  c.transport = text_of("ANYCCL_TRANSPORT");
-  c.host_id = text_of("ANYCCL_HOSTID");
-  c.interface = text_of("ANYCCL_SOCKET_IFNAME");
+  c.transport = env_text("ANYCCL_TRANSPORT");
+  c.host_id = env_text("ANYCCL_HOSTID");
+  c.interface = env_text("ANYCCL_SOCKET_IFNAME");
   std::optional<int> ack_timeout;
   ANYCCL_CHECK(read_number("ANYCCL_TCP_ACK_TIMEOUT", 1, 600, ack_timeout));
   c.ack_timeout_s = ack_timeout.value_or(c.ack_timeout_s);
@@ -382,19 +382,19 @@ Result<Config> read_config() {
   c.warn_after_s = seconds.value_or(c.warn_after_s);
   std::optional<std::size_t> record_entries;
   ANYCCL_CHECK(read_number("ANYCCL_RECORD", std::size_t{0}, kMostRecordEntries, record_entries));
-  c.dump_folder = text_of("ANYCCL_DUMP_DIR");
+  c.dump_folder = env_text("ANYCCL_DUMP_DIR");
   std::string dump_signal;
   ANYCCL_CHECK(read_choice("ANYCCL_DUMP_SIGNAL", dump_signal, kDumpSignals));
   c.dump_signal = dump_signal.empty() ? 0 : dump_signal == kDumpSignals[0] ? SIGUSR1 : SIGUSR2;
-  c.trace_folder = text_of("ANYCCL_TRACE");
-  c.metrics_folder = text_of("ANYCCL_METRICS");
+  c.trace_folder = env_text("ANYCCL_TRACE");
+  c.metrics_folder = env_text("ANYCCL_METRICS");
   c.record_entries =
       record_entries.value_or(c.trace_folder.empty() ? kRecordEntries : kTracedEntries);
   std::optional<int> connect_all;
   ANYCCL_CHECK(read_number("ANYCCL_CONNECT_ALL", 0, 65536, connect_all));
   c.connect_all = connect_all.value_or(c.connect_all);
   read_launcher_variables(c);
-  c.master_addr = text_of("MASTER_ADDR");
+  c.master_addr = env_text("MASTER_ADDR");
   return c;
 }
 

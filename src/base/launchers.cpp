@@ -51,7 +51,7 @@ Result<int> number_in(std::string_view name, const std::string& text, int low) {
 
 /// The process that has started the ranks of this host: every rank leads a session of its own, also
 /// if a script stands between.
-std::string starter() {
+std::string starter_pid() {
   std::ifstream status(fmt::format("/proc/{}/stat", ::getsid(0)));
   std::string text;
   std::getline(status, text);
@@ -65,10 +65,10 @@ std::string job_of(const Launcher& launcher, const Lookup& lookup) {
   std::string job(launcher.name);
   for (const std::string_view name : launcher.job) {
     const std::optional<std::string> value = lookup(name);
-    if (!value) return job + "/" + starter();
+    if (!value) return job + "/" + starter_pid();
     job += "/" + *value;
   }
-  return launcher.job.empty() ? job + "/" + starter() : job;
+  return launcher.job.empty() ? job + "/" + starter_pid() : job;
 }
 
 Result<Launch> read_launch(const Launcher& launcher, const Lookup& lookup) {

@@ -16,7 +16,7 @@
 namespace anyccl {
 namespace {
 
-spdlog::level::level_enum native(LogLevel level) {
+spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
     case LogLevel::none:
       return spdlog::level::off;
@@ -43,7 +43,7 @@ std::string pattern() {
 }
 
 /// Guards where lines go, which set_log_file() may change while other threads write.
-std::mutex& mutex() {
+std::mutex& log_mutex() {
   static std::mutex* const instance = [] {
     auto* made = new std::mutex;
     hold_across_forks(*made);
@@ -53,7 +53,7 @@ std::mutex& mutex() {
 }
 
 /// With the mutex.
-const std::shared_ptr<spdlog::sinks::dist_sink_st>& destination() {
+const std::shared_ptr<spdlog::sinks::dist_sink_st>& log_sinks() {
   static auto* const instance = new auto(std::make_shared<spdlog::sinks::dist_sink_st>(
       std::vector<spdlog::sink_ptr>{std::make_shared<spdlog::sinks::stderr_sink_st>()}));
   return *instance;
@@ -63,7 +63,7 @@ const std::shared_ptr<spdlog::sinks::dist_sink_st>& destination() {
 // Never destroyed: a stream's thread may write during exit.
 spdlog::logger& logger() {
   static spdlog::logger* const instance = [] {
-    auto* made = new spdlog::logger("anyccl", destination());
+    auto* made = new spdlog::logger("anyccl", log_sinks());
     made->set_pattern(pattern());
     made->set_level(spdlog::level::warn);
     made->flush_on(spdlog::level::trace);
@@ -73,7 +73,7 @@ spdlog::logger& logger() {
 }
 
 /// The names of files of this process: %h is the host, %p the process.
-std::string expanded(std::string path) {
+std::string expand_path(std::string path) {
   const auto replace = [&](std::string_view what, const std::string& with) {
     for (std::size_t at = 0; (at = path.find(what, at)) != std::string::npos; at += with.size())
       path.replace(at, what.size(), with);
@@ -87,13 +87,13 @@ std::string expanded(std::string path) {
 
 Status set_log_file(const std::string& path) {
   static std::string current;
-  const std::lock_guard lock(mutex());
-  const std::string wanted = expanded(path);
+  const std::lock_guard lock(log_mutex());
+  const std::string wanted = expand_path(path);
   if (wanted == current) return {};
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(wanted);
     sink->set_pattern(pattern());
-    destination()->set_sinks({std::move(sink)});
+    log_sinks()->set_sinks({std::move(sink)});
   } catch (const spdlog::spdlog_ex& problem) {
     return error(Code::system_error, "ANYCCL_DEBUG_FILE={}: {}", path, problem.what());
   }
@@ -101,7 +101,7 @@ Status set_log_file(const std::string& path) {
   return {};
 }
 void set_log_level(LogLevel level) {
-  logger().set_level(native(level));
+  logger().set_level(spdlog_level(level));
 }
 void set_log_subsystems(std::uint32_t bits) {
   subsystems.store(bits, std::memory_order_relaxed);
@@ -111,11 +111,11 @@ bool log_enabled(LogSubsystem subsystem) {
          (subsystems.load(std::memory_order_relaxed) >> static_cast<int>(subsystem) & 1U) != 0;
 }
 bool log_enabled(LogLevel level) {
-  return logger().should_log(native(level));
+  return logger().should_log(spdlog_level(level));
 }
 void log_text(LogLevel level, std::string_view text) try {
-  const std::lock_guard lock(mutex());
-  logger().log(native(level), text);
+  const std::lock_guard lock(log_mutex());
+  logger().log(spdlog_level(level), text);
 } catch (const std::bad_alloc&) {  // the line is lost
 }
 

@@ -23,7 +23,8 @@ class TickClock {
     return static_cast<std::uint64_t>(monotonic_ns());
   }
 
-  /// What CLOCK_MONOTONIC showed at times of ticks(), as far as the time since the constructor says.
+  /// What CLOCK_MONOTONIC showed at times of ticks(), as far as the time since the constructor
+  /// says.
   class Scale {
    public:
     std::int64_t ns_at(std::uint64_t ticks) const {

@@ -44,7 +44,7 @@ bool Background::done() {
   return done_;
 }
 
-Result<CommPtr> Background::take(bool may_end) {
+Result<CommPtr> Background::wait_for_result(bool may_end) {
   if (fork_generation() != fork_generation_) return CommPtr();  // its thread is the parent's
   std::unique_lock lock(mutex_);
   Interrupt interrupt;

@@ -24,7 +24,7 @@ class Background {
   /// Waits until it is done. A communicator comes out once; who asks again gets null, as does a
   /// forked child.
   /// `may_end`: the program may end the wait, see anycclThreadInterrupt; it is abandoned then.
-  Result<CommPtr> take(bool may_end = false);
+  Result<CommPtr> wait_for_result(bool may_end = false);
   /// Nobody wants the result: a communicator that still comes of it is aborted.
   void abandon();
 

@@ -30,7 +30,7 @@ Result<std::uint32_t> leaves_in(int value) {
 }
 
 /// What the fields say that this library uses; the others are accepted as they are.
-Result<CallSettingsTable::Text> read(const anycclCollConfig_t& config) {
+Result<CallSettingsTable::Text> settings_text_of(const anycclCollConfig_t& config) {
   constexpr anycclCollConfig_t kInitial = ANYCCL_COLLCONFIG_INITIALIZER;
   if (config.size != kInitial.size || config.magic != kInitial.magic)
     return error(Code::invalid_argument,
@@ -72,7 +72,7 @@ Status configure(const anycclCollConfig_t* config, anycclComm_t comm, Call& call
   if (call.is_point_to_point())
     return error(Code::invalid_argument, "config is for collectives, and this is a {}",
                  name(call.collective));
-  ANYCCL_TRY(const CallSettingsTable::Text text, read(*config));
+  ANYCCL_TRY(const CallSettingsTable::Text text, settings_text_of(*config));
   ANYCCL_TRY(call.settings, Planning(*comm->comm).settings_of_call(text));
   if (text.tag != 0 && log_enabled(LogLevel::trace))
     log(LogSubsystem::coll, "rank {}: {} of {} {}, tag {}", index(comm->comm->rank()),

@@ -20,7 +20,7 @@ LeftOver& left_over() {
   return per_process<LeftOver>();
 }
 
-void leave_over(std::unique_ptr<anycclComm> handle) {
+void keep_left_over(std::unique_ptr<anycclComm> handle) {
   LeftOver& all = left_over();
   {
     const std::lock_guard lock(all.mutex);
@@ -56,7 +56,7 @@ void bury_comm(anycclComm* comm, Status why) {
   if (is_closed)
     bury(std::unique_ptr<anycclComm>(comm));
   else
-    leave_over(std::unique_ptr<anycclComm>(comm));
+    keep_left_over(std::unique_ptr<anycclComm>(comm));
 }
 
 /// Ends the work that a handle has in the background, if any. Aborted: the program has ended the
@@ -71,7 +71,7 @@ Status end_background(anycclComm& handle, bool wait) {
   }
   if (background == nullptr) return {};
   if (!wait) return background->abandon(), Status{};
-  Result<CommPtr> made = background->take(is_creation);
+  Result<CommPtr> made = background->wait_for_result(is_creation);
   if (made.status().code() == Code::aborted) return made.status();
   if (!made.ok() || *made == nullptr) return {};
   const std::lock_guard lock(handle.mutex);

@@ -33,7 +33,7 @@ thread_local OpenGroup group;
 // The one of this thread, if depth > 0.
 [[gnu::tls_model("initial-exec")]] thread_local constinit OpenGroup* current = nullptr;
 
-Status run(const std::vector<std::function<Status()>>& jobs) {
+Status run_in_turn(const std::vector<std::function<Status()>>& jobs) {
   Status first;
   for (const auto& job : jobs) {
     Status status = job();
@@ -48,13 +48,13 @@ Status run_side_by_side(const std::vector<OpenGroup::Jobs>& all) {
   for (const OpenGroup::Jobs& one : all)
     jobs.emplace_back([&one, caller = caller_here()] {
       const CallsFor calls(caller);
-      return run(one.jobs);
+      return run_in_turn(one.jobs);
     });
   return anyccl::run_side_by_side(jobs);
 }
 
 template <typename Give>
-anycclResult_t give(anycclComm_t comm, const Give& to) noexcept {
+anycclResult_t with_sequence(anycclComm_t comm, const Give& to) noexcept {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
     const std::lock_guard lock(comm->mutex);
@@ -113,7 +113,7 @@ anycclResult_t anycclGroupEnd() {
     Status status = calls.run();
     mine.calls = std::move(calls);  // it is empty: the next one has its room
     if (after.empty()) return status;
-    Status last = run(after);
+    Status last = run_in_turn(after);
     return status.ok() ? last : status;
   });
 }
@@ -156,11 +156,11 @@ anycclResult_t anycclSequenceBegin(anycclComm_t comm, unsigned int wait_ms) {
 }
 
 anycclResult_t anycclSequenceHandOver(anycclComm_t comm) {
-  return give(comm, [](CallSequence& sequence) { sequence.hand_over(); });
+  return with_sequence(comm, [](CallSequence& sequence) { sequence.hand_over(); });
 }
 
 anycclResult_t anycclSequenceTake(anycclComm_t comm) {
-  return give(comm, [](CallSequence& sequence) { sequence.take(); });
+  return with_sequence(comm, [](CallSequence& sequence) { sequence.take(); });
 }
 
 anycclResult_t anycclSequenceEnd(anycclComm_t comm) {

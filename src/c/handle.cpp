@@ -54,7 +54,7 @@ void adopt(anycclComm& handle) {
   std::unique_lock lock(handle.mutex);
   if (handle.stage != anycclComm::Stage::used) return;  // whoever ends it takes that
   if (handle.background.own == nullptr || !handle.background.own->done()) return;
-  Result<CommPtr> made = handle.background.own->take();
+  Result<CommPtr> made = handle.background.own->wait_for_result();
   handle.background.own = nullptr;
   handle.failure = made.status();
   if (made.ok() && *made != nullptr) return handle.set(*std::move(made));

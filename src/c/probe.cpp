@@ -13,7 +13,7 @@ Status check_probe(anycclComm_t comm, int tag, const anycclMessage_t* message) {
   return check_tag(tag);
 }
 
-void tell(const MessageFacts& found, anycclMessage_t* message) {
+void write_facts(const MessageFacts& found, anycclMessage_t* message) {
   *message = {index(found.source), static_cast<int>(found.tag),
               static_cast<anycclDataType_t>(found.dtype), found.count};
 }
@@ -26,7 +26,7 @@ anycclResult_t probe_until(int source, int tag, anycclComm_t comm, Deadline dead
     MessageFacts found;
     ANYCCL_CHECK(
         Probing(*comm->comm).wait(Rank{source}, static_cast<std::uint32_t>(tag), deadline, found));
-    tell(found, message);
+    write_facts(found, message);
     return {};
   });
 }
@@ -57,7 +57,7 @@ anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, int* flag,
                Probing(*comm->comm).look(Rank{source}, static_cast<std::uint32_t>(tag), found));
     if (!is_there) return {};
     *flag = 1;
-    tell(found, message);
+    write_facts(found, message);
     return {};
   });
 }

@@ -61,7 +61,7 @@ Status need_window(anycclComm_t comm, const anycclWindow* win, const char* what)
   return {};
 }
 
-void forget(anycclComm& comm) {
+void drop_closed_windows(anycclComm& comm) {
   const std::lock_guard lock(comm.mutex);
   const auto is_closed = [](const auto& one) { return !one->open; };
   if (static_cast<std::size_t>(std::count_if(comm.windows.begin(), comm.windows.end(), is_closed)) >
@@ -76,7 +76,7 @@ Status deregister_window(anycclComm_t comm, anycclWindow_t win) {
   if (!win->open.exchange(false)) return error(Code::invalid_usage, "win is deregistered");
   const CommPtr kept = comm->comm;
   Status status = WindowRegistry(*kept).remove(win->number);
-  forget(*comm);
+  drop_closed_windows(*comm);
   return status;
 }
 

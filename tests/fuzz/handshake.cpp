@@ -61,7 +61,7 @@ void run(Input input) {
                              MSG_NOSIGNAL | MSG_DONTWAIT));
   for (int turn = 0; turn < 6; ++turn) {
     if (!connector->advance(left.own.get()).ok()) break;
-    if (connector->proved() && !connector->commit().ok()) break;
+    if (connector->proved() && !connector->send_proof().ok()) break;
     pass_on(left, right, there);
     if (!acceptor->advance(right.own.get()).ok()) break;
     pass_on(right, left, back);

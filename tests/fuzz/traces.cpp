@@ -17,7 +17,7 @@ void run(Input input) {
   if (traces.empty()) return;  // an error of the reader
   const std::vector<cli::HostClock> clocks = cli::align(traces);
   const cli::TraceSummary summary = cli::summarize(traces);
-  static_cast<void>(cli::merged(traces, clocks));
+  static_cast<void>(cli::merged_timeline(traces, clocks));
   static_cast<void>(cli::text_of(summary, clocks));
   static_cast<void>(cli::json_of(summary, clocks));
 }

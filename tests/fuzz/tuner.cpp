@@ -13,7 +13,7 @@ void run(Input input) {
       TunerQuery query;
       query.shape.size = 2;
       query.bytes = bytes;
-      static_cast<void>(table->time(*algorithm, query));
+      static_cast<void>(table->measured_us(*algorithm, query));
     }
 }
 

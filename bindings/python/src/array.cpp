@@ -62,7 +62,7 @@ bool is_in_c_order(const Found& found) {
 }
 
 /// Its memory waits for copy_again().
-Array copied(const Found& found) {
+Array unfilled_copy_of(const Found& found) {
   Array copy = found.array;
   auto hold = std::make_shared<CopyHold>(copy.bytes());
   copy.origin = std::make_shared<Origin>(Origin{copy.data, found.strides, std::move(copy.hold)});
@@ -153,8 +153,8 @@ Found from_tensor(const dlpack::Tensor& t, std::shared_ptr<Hold> hold, const cha
 
 /// Takes over the contents of the capsule.
 template <typename Managed>
-std::pair<Managed*, std::shared_ptr<Hold>> take(nb::handle capsule, const char* kind,
-                                                const char* used) {
+std::pair<Managed*, std::shared_ptr<Hold>> take_over_capsule(nb::handle capsule, const char* kind,
+                                                             const char* used) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), kind));
   if (managed == nullptr) throw nb::python_error();
   auto hold = std::make_shared<TensorHold<Managed>>(managed);
@@ -162,7 +162,7 @@ std::pair<Managed*, std::shared_ptr<Hold>> take(nb::handle capsule, const char* 
   return {managed, std::move(hold)};
 }
 
-nb::object exported(nb::handle x) {
+nb::object dlpack_capsule_of(nb::handle x) {
   const nb::object dlpack = x.attr("__dlpack__");
   try {
     return dlpack(nb::arg("max_version") = nb::make_tuple(1, 0));
@@ -186,10 +186,10 @@ Found from_dlpack(nb::handle x, const char* name) {
                                  "; this version of anyccl takes arrays in host memory");
   const auto module = nb::cast<std::string>(nb::handle(x.type()).attr("__module__"));
   const bool is_jax = module.starts_with("jax");  // whose arrays are read-only
-  const nb::object capsule = exported(x);
+  const nb::object capsule = dlpack_capsule_of(x);
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
-    auto [managed, hold] =
-        take<dlpack::ManagedVersioned>(capsule, "dltensor_versioned", "used_dltensor_versioned");
+    auto [managed, hold] = take_over_capsule<dlpack::ManagedVersioned>(
+        capsule, "dltensor_versioned", "used_dltensor_versioned");
     if (managed->major != 1)
       raise(anycclUnsupported, std::string(name) + " exports DLPack " +
                                    std::to_string(managed->major) + "; anyccl reads DLPack 1");
@@ -197,13 +197,13 @@ Found from_dlpack(nb::handle x, const char* name) {
     found.writable = !is_jax && (managed->flags & dlpack::kReadOnly) == 0;
     return found;
   }
-  auto [managed, hold] = take<dlpack::Managed>(capsule, "dltensor", "used_dltensor");
+  auto [managed, hold] = take_over_capsule<dlpack::Managed>(capsule, "dltensor", "used_dltensor");
   Found found = from_tensor(managed->tensor, std::move(hold), name);
   found.writable = !is_jax;  // an older export cannot say that it is read-only
   return found;
 }
 
-Found find(nb::handle x, const char* name) {
+Found find_array(nb::handle x, const char* name) {
   Found found;
   if (is_numpy(x))
     found = from_numpy(x, name);
@@ -263,8 +263,8 @@ bool Array::shares_bytes_with(const Array& written) const {
 }
 
 Array Array::input(nb::handle x, const char* name) {
-  Found found = find(x, name);
-  return is_in_c_order(found) ? std::move(found.array) : copied(found);
+  Found found = find_array(x, name);
+  return is_in_c_order(found) ? std::move(found.array) : unfilled_copy_of(found);
 }
 
 Array Array::read(nb::handle x, const char* name) {
@@ -274,7 +274,7 @@ Array Array::read(nb::handle x, const char* name) {
 }
 
 Array Array::output(nb::handle x, const char* name) {
-  Found found = find(x, name);
+  Found found = find_array(x, name);
   if (!found.writable) raise_invalid(std::string(name) + " is read-only");
   if (!is_in_c_order(found))
     raise_invalid(std::string(name) + " of shape " + to_string(found.array.shape) +
@@ -283,7 +283,7 @@ Array Array::output(nb::handle x, const char* name) {
 }
 
 Array Array::like(nb::handle x, const char* name) {
-  return find(x, name).array;
+  return find_array(x, name).array;
 }
 
 }  // namespace anyccl::python

@@ -109,12 +109,12 @@ void bind_creation_of_operators(CommunicatorClass& c) {
   using Kind = Operator::Kind;
   const auto loc = [](Kind kind) {
     return [kind](Communicator& self, nb::handle value) {
-      return Operator::locator(self, kind, value);
+      return Operator::create_locator(self, kind, value);
     };
   };
-  c.def("pre_mul_sum", &Operator::product_sum, "factor"_a, "dtype"_a, docs::kPreMulSumCreate,
+  c.def("pre_mul_sum", &Operator::create_product_sum, "factor"_a, "dtype"_a, docs::kPreMulSumCreate,
         nb::sig("def pre_mul_sum(self, factor: object, dtype: object) -> PreMulSum"))
-      .def("create_operator", &Operator::function, "function"_a, docs::kCreateOperator,
+      .def("create_operator", &Operator::create_of_function, "function"_a, docs::kCreateOperator,
            nb::sig("def create_operator(self, function: "
                    "collections.abc.Callable[[typing.Any, typing.Any], object]) -> Operator"))
       .def("max_loc", loc(Kind::max_loc), "value"_a = "float64", docs::kMaxLoc,

@@ -40,7 +40,7 @@ std::size_t elements_in(nb::handle x) {
   return Array::like(x, "x").count();
 }
 
-std::size_t bound(std::size_t count, std::size_t entries, nb::handle values) {
+std::size_t payload_bound(std::size_t count, std::size_t entries, nb::handle values) {
   std::size_t bytes = 0;
   const auto type = static_cast<anycclDataType_t>(dtype_from(values));
   raise_unless_ok(outcome_of(anycclSparseBound(count, entries, type, &bytes)));
@@ -91,7 +91,7 @@ void bind_sparse(nb::module_& m) {
   m.def("_count_of", elements_in, "x"_a);
   m.def("_sparse_threshold", select<anycclSparseThreshold>, "x"_a, "keep"_a);
   m.def("_sparse_top_k", select<anycclSparseTopK>, "x"_a, "k"_a);
-  m.def("_sparse_bound", bound, "count"_a, "entries"_a, "values"_a);
+  m.def("_sparse_bound", payload_bound, "count"_a, "entries"_a, "values"_a);
   m.def("_sparse_pack", pack, "residual"_a, "momentum"_a.none(), "cut"_a, "values"_a, "payload"_a);
   m.def("_sparse_add", add, "payload"_a, "into"_a);
   m.def("_sparse_momentum", momentum, "momentum"_a, "residual"_a, "gradient"_a, "factor"_a);

@@ -10,7 +10,7 @@ void bind_work(nb::module_& m) {
   nb::class_<Work>(m, "Work", docs::kWork)
       .def("wait", &Work::wait, "timeout"_a.none() = nb::none(), docs::kWorkWait,
            nb::sig("def wait(self, timeout: float | None = None) -> typing.Any"))
-      .def("limit", &Work::limit, "seconds"_a.none(), docs::kWorkLimit)
+      .def("limit", &Work::set_limit, "seconds"_a.none(), docs::kWorkLimit)
       .def("test", &Work::test, docs::kWorkTest)
       .def_prop_ro("done", &Work::done, docs::kWorkDone)
       .def_prop_ro("source", &Work::source, docs::kWorkSource)

@@ -42,7 +42,7 @@ void configure_sum(Request& r, const SumOptions& options) {
   const auto type = static_cast<anycclDataType_t>(r.result.array().dtype);
   const bool says_sum = options.accumulate != ANYCCL_CONFIG_UNDEF_INT;
   if (type == r.call.datatype && !says_sum && options.leaves == 0) return;
-  anycclCollConfig_t& config = r.more().config;
+  anycclCollConfig_t& config = r.extras_on_demand().config;
   if (type != r.call.datatype) config.outputType = type;
   config.accumulateType = options.accumulate;
   if (options.leaves != 0) config.leaves = options.leaves;

@@ -15,7 +15,7 @@ namespace anyccl::python {
 Communicator::Call::Call(Communicator& comm) : comm_(&comm), handle(comm.handle_) {
   comm.check_usable();
   ++comm.inside_;
-  comm.sweep(false);
+  comm.drop_complete_operations(false);
 }
 
 Communicator::Communicator(anycclComm_t handle) : handle_(handle) {
@@ -24,20 +24,20 @@ Communicator::Communicator(anycclComm_t handle) : handle_(handle) {
 }
 
 /// Lets go of arrays that nobody uses any more.
-void Communicator::let_go() {
+void Communicator::release_arrays() {
   kept_.clear();
   windows_.clear();
 }
 
 /// Keeps arrays that the library may still use for ever, as nobody can wait for it.
-void Communicator::leak() {
+void Communicator::keep_arrays_forever() {
   new std::deque<OperationPtr>(std::move(kept_));
   new std::map<anycclWindow_t, Array>(std::move(windows_));
 }
 
 Communicator::~Communicator() {
   if (is_exiting()) {
-    leak();
+    keep_arrays_forever();
     return;
   }
   if (handle_ == nullptr) return;
@@ -46,7 +46,7 @@ Communicator::~Communicator() {
   };
   if (is_in_callback()) {
     std::thread(destroy).detach();  // what it waits for may need this thread
-    leak();
+    keep_arrays_forever();
     return;
   }
   const Unlocked released;
@@ -137,7 +137,7 @@ nb::object Communicator::run_blocking(Request& request) {
 nb::object Communicator::run_in_stream(Request&& request, const Options& options) {
   const Call turn(*this);
   const anycclStream_t stream = options.stream->handle();
-  nb::object later = options.async ? nb::none() : request.result.later();
+  nb::object later = options.async ? nb::none() : request.result.take_early();
   issued_.copy_inputs(request, options.stream.get());
   auto operation = std::make_shared<Operation>(std::move(request));
   operation->stream = options.stream;
@@ -147,7 +147,7 @@ nb::object Communicator::run_in_stream(Request&& request, const Options& options
     return issued.is_other() ? issued.launch(turn.handle, stream)
                              : anycclIssue(&issued.call, turn.handle, &operation->work);
   }));
-  if (operation->work == nullptr) operation->end = options.stream->end();
+  if (operation->work == nullptr) operation->end = options.stream->record_end();
   issued_.add(operation);
   options.stream->note_use(shared_from_this());
   if (options.async) return nb::cast(Work(shared_from_this(), std::move(operation)));
@@ -237,7 +237,7 @@ void Communicator::destroy() {
   wait_for_interrupted(*this);
   const anycclComm_t handle = end("destroyed");
   const Outcome outcome = unlocked([&] { return anycclCommDestroy(handle); });
-  let_go();
+  release_arrays();
   check_operators();  // what ran until then
   raise_unless_ok(outcome);
 }
@@ -246,7 +246,7 @@ void Communicator::abort() {
   if (handle_ == nullptr) return;
   const anycclComm_t handle = end("aborted");
   const Outcome outcome = unlocked([&] { return anycclCommAbort(handle); });
-  let_go();
+  release_arrays();
   raise_unless_ok(outcome);
 }
 
@@ -255,7 +255,7 @@ void Communicator::revoke() {
   raise_unless_ok(unlocked([&] { return anycclCommRevoke(turn.handle, ANYCCL_REVOKE_DEFAULT); }));
 }
 
-void Communicator::sweep(bool all) {
+void Communicator::drop_complete_operations(bool all) {
   constexpr std::size_t kAFew = 8;  // each call adds at most one
   if (handle_ == nullptr || (kept_.empty() && retired_.empty())) return;
   const std::vector<anycclRedOp_t> retired = std::exchange(retired_, {});
@@ -286,7 +286,7 @@ void Communicator::check_operators() {
     const Unlocked released;
     static_cast<void>(anycclCommAbort(handle));
   }
-  let_go();
+  release_arrays();
   raise_object(operator_failure_);
 }
 

@@ -88,7 +88,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// Calls that were issued before, for one that is issued now.
   IssuedOperations& issued() { return issued_; }
   /// Gives up the complete ones of the operations that it keeps: all, or a few of them.
-  void sweep(bool all);
+  void drop_complete_operations(bool all);
 
   /// Creates an operator of the library by `make`(op, handle).
   template <typename Make>
@@ -102,14 +102,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
  private:
   template <typename Make>
-  static CommunicatorPtr made(const Creation& how, Communicator* parent, const Make& make);
+  static CommunicatorPtr create_by(const Creation& how, Communicator* parent, const Make& make);
   nb::object run_blocking(Request& request);
   nb::object run_in_stream(Request&& request, const Options& options);
   bool is_created();
   void check_usable();
   anycclComm_t end(std::string why);
-  void let_go();
-  void leak();
+  void release_arrays();
+  void keep_arrays_forever();
 
   anycclComm_t handle_;
   int rank_ = -1, size_ = -1;

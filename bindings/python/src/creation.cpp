@@ -48,7 +48,8 @@ Outcome state_of(anycclComm_t handle) {
 /// Returns null for a split that this rank has no part in. `parent`: it is derived from that, or
 /// null.
 template <typename Make>
-CommunicatorPtr Communicator::made(const Creation& how, Communicator* parent, const Make& make) {
+CommunicatorPtr Communicator::create_by(const Creation& how, Communicator* parent,
+                                        const Make& make) {
   anycclComm_t handle = nullptr;
   const Outcome outcome = unlocked([&] { return make(&handle); });
   if (outcome.code != anycclInProgress) raise_unless_ok(outcome);
@@ -64,15 +65,15 @@ CommunicatorPtr Communicator::made(const Creation& how, Communicator* parent, co
 CommunicatorPtr Communicator::from_env(const Creation& how) {
   need_no_group("from_env");
   anycclConfig_t config = config_of(how);
-  return made(how, nullptr,
-              [&](anycclComm_t* handle) { return anycclCommInitEnvConfig(handle, &config); });
+  return create_by(how, nullptr,
+                   [&](anycclComm_t* handle) { return anycclCommInitEnvConfig(handle, &config); });
 }
 
 CommunicatorPtr Communicator::from_unique_id(const anycclUniqueId& id, int rank, int size,
                                              const Creation& how) {
   need_no_group("from_unique_id");
   anycclConfig_t config = config_of(how);
-  CommunicatorPtr comm = made(how, nullptr, [&](anycclComm_t* handle) {
+  CommunicatorPtr comm = create_by(how, nullptr, [&](anycclComm_t* handle) {
     return anycclCommInitRankConfig(handle, size, id, rank, &config);
   });
   comm->rank_ = rank, comm->size_ = size;
@@ -92,7 +93,7 @@ CommunicatorPtr Communicator::split(int color, int key, const Creation& how) {
   need_no_group("split");
   const Call turn(*this);
   anycclConfig_t config = config_of(how);
-  return made(how, this, [&](anycclComm_t* handle) {
+  return create_by(how, this, [&](anycclComm_t* handle) {
     return anycclCommSplit(turn.handle, color, key, handle, &config);
   });
 }
@@ -102,7 +103,7 @@ CommunicatorPtr Communicator::shrink(std::vector<int> excluded, bool after_failu
   need_no_group("shrink");
   const Call turn(*this);
   anycclConfig_t config = config_of(how);
-  return made(how, this, [&](anycclComm_t* handle) {
+  return create_by(how, this, [&](anycclComm_t* handle) {
     return anycclCommShrink(turn.handle, excluded.data(), static_cast<int>(excluded.size()), handle,
                             &config, after_failure ? ANYCCL_SHRINK_ABORT : ANYCCL_SHRINK_DEFAULT);
   });
@@ -112,7 +113,7 @@ CommunicatorPtr Communicator::grow(int size, const anycclUniqueId* id, const Cre
   need_no_group("grow");
   const Call turn(*this);
   anycclConfig_t config = config_of(how);
-  return made(how, this, [&](anycclComm_t* handle) {
+  return create_by(how, this, [&](anycclComm_t* handle) {
     return anycclCommGrow(turn.handle, size, id, -1, handle, &config);
   });
 }

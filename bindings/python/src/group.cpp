@@ -59,7 +59,7 @@ void Group::leave(bool raised) {
 
 nb::object Group::add(const CommunicatorPtr& comm, Request request, const Options& options) {
   const Communicator::Call turn(*comm);
-  nb::object later = options.async ? nb::none() : request.result.later();
+  nb::object later = options.async ? nb::none() : request.result.take_early();
   auto operation = std::make_shared<Operation>(std::move(request));
   operation->in_open_group = true;
   operation->stream = options.stream;
@@ -171,8 +171,8 @@ void Group::launch() {
     }
     const auto known = std::find_if(ends.begin(), ends.end(),
                                     [&](const auto& one) { return one.first == stream; });
-    operation.end =
-        known != ends.end() ? known->second : ends.emplace_back(stream, stream->end()).second;
+    operation.end = known != ends.end() ? known->second
+                                        : ends.emplace_back(stream, stream->record_end()).second;
     stream->note_use(entry.comm);
     entry.comm->issued().add(entry.operation);
     entry.comm->adopt(entry.operation);

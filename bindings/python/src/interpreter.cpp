@@ -22,7 +22,7 @@ thread_local int depth = 0;                                 // of with_interpret
 thread_local bool listens = false;                          // see EndsAtSignals
 thread_local std::optional<nanobind::python_error> caught;  // from a handler, during a call
 
-bool is_over() {
+bool is_interpreter_over() {
 #if PY_VERSION_HEX >= 0x030d0000
   const bool finalizing = Py_IsFinalizing() != 0;
 #else
@@ -69,7 +69,7 @@ bool is_exiting() {
 }
 
 Unlocked::~Unlocked() {
-  if (is_over()) stay_here();
+  if (is_interpreter_over()) stay_here();
   try {
     PyEval_RestoreThread(state_);
   } catch (...) {  // a forced unwind: it ended while this thread waited for the lock

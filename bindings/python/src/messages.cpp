@@ -114,14 +114,14 @@ nb::object all_to_all_w(Communicator& c, const Options& how, const nb::sequence&
   std::vector<Array> sent = arrays_of(c, xs, "xs", Array::input),
                      received = arrays_of(c, outs, "outs", Array::output);
   Request r = request_of(Array(), Result::of(nb::borrow(outs)));
-  r.more().start = [from = side_of(sent), to = side_of(received)](anycclComm_t comm,
-                                                                  anycclStream_t stream) {
+  r.extras_on_demand().start = [from = side_of(sent), to = side_of(received)](
+                                   anycclComm_t comm, anycclStream_t stream) {
     return anycclAllToAllw(from.base, from.counts.data(), from.displs.data(), from.types.data(),
                            to.base, to.counts.data(), to.displs.data(), to.types.data(), comm,
                            stream);
   };
-  r.more().arrays = std::move(sent);
-  std::move(received.begin(), received.end(), std::back_inserter(r.more().arrays));
+  r.extras_on_demand().arrays = std::move(sent);
+  std::move(received.begin(), received.end(), std::back_inserter(r.extras_on_demand().arrays));
   return c.run(std::move(r), how);
 }
 

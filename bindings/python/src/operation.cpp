@@ -8,7 +8,7 @@
 
 namespace anyccl::python {
 
-Request::Extras& Request::more() {
+Request::Extras& Request::extras_on_demand() {
   if (extras == nullptr) extras = std::make_unique<Extras>();
   return *extras;
 }
@@ -116,7 +116,7 @@ void Work::complete() {
   comm_->check_operators();
 }
 
-Outcome Work::look() {
+Outcome Work::ask_outcome() {
   Operation& operation = *operation_;
   if (operation.in_open_group) return {};
   if (operation.outcome) {
@@ -135,14 +135,14 @@ Outcome Work::look() {
 }
 
 bool Work::test() {
-  const Outcome outcome = look();
+  const Outcome outcome = ask_outcome();
   if (complete_) comm_->check_operators();
   raise_unless_ok(outcome);
   return complete_;
 }
 
 bool Work::done() {
-  static_cast<void>(look());
+  static_cast<void>(ask_outcome());
   return complete_;
 }
 
@@ -153,7 +153,7 @@ int Work::source() {
   return rank;
 }
 
-void Work::limit(Seconds seconds) {
+void Work::set_limit(Seconds seconds) {
   need_issued();
   const unsigned ms = milliseconds(seconds);
   if (operation_->outcome) return;

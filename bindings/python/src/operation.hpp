@@ -45,7 +45,7 @@ struct Request {
   };
 
   bool is_other() const { return extras != nullptr && extras->start; }
-  Extras& more();
+  Extras& extras_on_demand();
   anycclResult_t launch(anycclComm_t comm, anycclStream_t stream);
 
   anycclCall_t call{};
@@ -109,10 +109,10 @@ class Work {
   /// The rank that a received message came from.
   int source();
   /// From now on the operation has this time limit.
-  void limit(Seconds seconds);
+  void set_limit(Seconds seconds);
 
  private:
-  Outcome look();
+  Outcome ask_outcome();
   void complete();
   void need_issued() const;
 

@@ -75,7 +75,7 @@ Operator::~Operator() {
   if (const CommunicatorPtr comm = comm_.lock(); made_ && comm != nullptr) comm->retire(code_);
 }
 
-OperatorPtr Operator::product_sum(Communicator& c, nb::handle factor, nb::handle type) {
+OperatorPtr Operator::create_product_sum(Communicator& c, nb::handle factor, nb::handle type) {
   const DType dtype = dtype_from(type);
   const nb::object bits =
       nb::module_::import_("numpy").attr("asarray")(factor).attr("astype")(numpy_dtype(dtype));
@@ -92,7 +92,7 @@ OperatorPtr Operator::product_sum(Communicator& c, nb::handle factor, nb::handle
   return made;
 }
 
-OperatorPtr Operator::function(Communicator& c, nb::callable function) {
+OperatorPtr Operator::create_of_function(Communicator& c, nb::callable function) {
   auto made = std::make_shared<Operator>(c.shared_from_this(), Kind::function);
   made->function_ = std::move(function);
   made->code_ = c.create_operator([&](anycclRedOp_t* op, anycclComm_t comm) {
@@ -102,7 +102,7 @@ OperatorPtr Operator::function(Communicator& c, nb::callable function) {
   return made;
 }
 
-OperatorPtr Operator::locator(Communicator& c, Kind which, nb::handle value) {
+OperatorPtr Operator::create_locator(Communicator& c, Kind which, nb::handle value) {
   auto made = std::make_shared<Operator>(c.shared_from_this(), which);
   made->dtype_ = dtype_from(value);
   made->code_ = c.create_operator([&](anycclRedOp_t* op, anycclComm_t comm) {

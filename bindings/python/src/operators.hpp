@@ -21,11 +21,11 @@ class Operator : public std::enable_shared_from_this<Operator> {
   virtual ~Operator();
 
   /// Each rank's input times its factor is summed.
-  static OperatorPtr product_sum(Communicator& c, nb::handle factor, nb::handle dtype);
+  static OperatorPtr create_product_sum(Communicator& c, nb::handle factor, nb::handle dtype);
   /// `function`(a, inout) is called with arrays of NumPy.
-  static OperatorPtr function(Communicator& c, nb::callable function);
+  static OperatorPtr create_of_function(Communicator& c, nb::callable function);
   /// `value`: the type of the values.
-  static OperatorPtr locator(Communicator& c, Kind which, nb::handle value);
+  static OperatorPtr create_locator(Communicator& c, Kind which, nb::handle value);
 
   std::string text() const;
   bool is_of(const Communicator& c) const { return comm_.lock().get() == &c; }

@@ -132,7 +132,7 @@ nb::object Result::take() {
   return object_;
 }
 
-nb::object Result::later() {
+nb::object Result::take_early() {
   if (from_dlpack_.is_valid() && !from_dlpack_.is_none()) {
     const auto module = nb::cast<std::string>(nb::getattr(from_dlpack_, "__module__", nb::str("")));
     if (!module.starts_with("torch"))

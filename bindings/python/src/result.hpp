@@ -44,7 +44,7 @@ class Result {
   nb::object take();
   /// Gives the caller, before the operation is complete, an array that will have the result. Raises
   /// InvalidUsage for libraries whose arrays nobody may write.
-  nb::object later();
+  nb::object take_early();
 
  private:
   Array array_;

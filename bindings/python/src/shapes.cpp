@@ -79,12 +79,12 @@ Result gathered(nb::handle out, const Array& like, const Shape& row, const Block
 }
 
 void set_sent(Request& r, BlockLayout&& layout) {
-  const BlockLayout& kept = r.more().sent = std::move(layout);
+  const BlockLayout& kept = r.extras_on_demand().sent = std::move(layout);
   r.call.sendcounts = kept.counts.data(), r.call.sdispls = kept.displs.data();
 }
 
 void set_received(Request& r, BlockLayout&& layout) {
-  const BlockLayout& kept = r.more().received = std::move(layout);
+  const BlockLayout& kept = r.extras_on_demand().received = std::move(layout);
   r.call.recvcounts = kept.counts.data(), r.call.rdispls = kept.displs.data();
 }
 

@@ -66,7 +66,7 @@ Stream::~Stream() {
   if (!is_exiting()) static_cast<void>(anycclStreamDestroy(handle_));
 }
 
-EventPtr Stream::end() {
+EventPtr Stream::record_end() {
   auto event = std::make_shared<Event>();
   event->record(*this);
   return event;
@@ -76,13 +76,13 @@ void Stream::synchronize(Seconds timeout) {
   if (inside == failures_.get())
     raise(anycclInvalidUsage, "a function in a stream cannot wait for its own stream");
   if (unlocked([&] { return anycclStreamQuery(handle_); }).code != anycclSuccess) {
-    const EventPtr last = end();
+    const EventPtr last = record_end();
     if (!wait_in_slices(timeout, [&](unsigned ms) { return last->wait_for(ms); }))
       raise(anycclInProgress, "the stream is not done after " + std::to_string(*timeout) + " s");
   }
   for (const std::weak_ptr<Communicator>& one : std::exchange(used_, {}))
     if (const CommunicatorPtr comm = one.lock()) {
-      comm->sweep(true);
+      comm->drop_complete_operations(true);
       comm->check_operators();
     }
   raise_failure(status());

@@ -30,7 +30,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void wait_event(anycclEvent_t event);
 
   /// A new event behind all work that is in it now.
-  EventPtr end();
+  EventPtr record_end();
   /// The communicator keeps arrays of operations of this stream.
   void note_use(const CommunicatorPtr& comm);
   /// The exceptions of functions.

@@ -6,7 +6,7 @@ namespace anyccl::python {
 namespace {
 
 template <typename Make>
-std::shared_ptr<Topology> made(const CommunicatorPtr& comm, const Make& make) {
+std::shared_ptr<Topology> make_topology(const CommunicatorPtr& comm, const Make& make) {
   const Communicator::Call turn(*comm);
   anycclTopology_t handle = nullptr;
   raise_unless_ok(unlocked([&] { return make(&handle, turn.handle); }));
@@ -17,7 +17,7 @@ std::shared_ptr<Topology> made(const CommunicatorPtr& comm, const Make& make) {
 
 std::shared_ptr<Topology> Topology::grid(const CommunicatorPtr& comm, const std::vector<int>& dims,
                                          const std::vector<int>& periodic) {
-  return made(comm, [&](anycclTopology_t* made, anycclComm_t handle) {
+  return make_topology(comm, [&](anycclTopology_t* made, anycclComm_t handle) {
     return anycclTopologyCreateGrid(made, static_cast<int>(dims.size()), dims.data(),
                                     periodic.data(), handle);
   });
@@ -26,7 +26,7 @@ std::shared_ptr<Topology> Topology::grid(const CommunicatorPtr& comm, const std:
 std::shared_ptr<Topology> Topology::graph(const CommunicatorPtr& comm,
                                           const std::vector<int>& sources,
                                           const std::vector<int>& destinations) {
-  return made(comm, [&](anycclTopology_t* made, anycclComm_t handle) {
+  return make_topology(comm, [&](anycclTopology_t* made, anycclComm_t handle) {
     return anycclTopologyCreateGraph(made, static_cast<int>(sources.size()), sources.data(),
                                      static_cast<int>(destinations.size()), destinations.data(),
                                      handle);
@@ -54,8 +54,8 @@ nb::list Topology::listed(const std::vector<int>& ranks) {
 }
 
 nb::object Topology::run(Request request, const StreamPtr& stream, Request::Start start) {
-  request.more().start = std::move(start);
-  request.more().context = shared_from_this();
+  request.extras_on_demand().start = std::move(start);
+  request.extras_on_demand().context = shared_from_this();
   Options how;
   how.stream = stream;
   return comm_->run(std::move(request), how);

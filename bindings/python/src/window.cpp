@@ -8,7 +8,7 @@ namespace anyccl::python {
 namespace {
 
 nb::object run(Communicator& c, Request request, const StreamPtr& stream, Request::Start start) {
-  request.more().start = std::move(start);
+  request.extras_on_demand().start = std::move(start);
   Options how;
   how.stream = stream;
   return c.run(std::move(request), how);
@@ -41,7 +41,7 @@ nb::object Window::put(nb::handle x, int peer, std::int64_t offset, SignalPlace 
   const std::size_t count = in.count();
   const std::byte* const from = in.data;
   Request r = request_of(std::move(in), Result());
-  r.more().context = shared_from_this();
+  r.extras_on_demand().context = shared_from_this();
   return run(*comm_, std::move(r), stream,
              [=, window = handle_](anycclComm_t comm, anycclStream_t s) {
                return anycclPutSignal(from, count, dtype, peer, window, at, signal.index,

@@ -33,15 +33,15 @@ void check_pair(const Job& job, const at::Tensor& output, const at::Tensor& inpu
                                    ": output tensor must have the same type as input tensor");
 }
 
-const void* apart(Memory& memory, const at::Tensor& input, const void* written,
-                  std::size_t written_bytes, const void* in_place) {
+const void* input_apart_from(Memory& memory, const at::Tensor& input, const void* written,
+                             std::size_t written_bytes, const void* in_place) {
   const void* const direct = memory.input(input);
   if (direct == in_place || !overlap(direct, input.nbytes(), written, written_bytes)) return direct;
   return memory.copied_input(input);
 }
 
-const void* apart(Memory& memory, const at::Tensor& input, const Memory::Blocks& blocks,
-                  std::size_t unit, std::size_t mine) {
+const void* input_apart_from(Memory& memory, const at::Tensor& input, const Memory::Blocks& blocks,
+                             std::size_t unit, std::size_t mine) {
   const void* const direct = memory.input(input);
   for (std::size_t r = 0; r < blocks.counts.size(); ++r) {
     const void* const block = blocks.base + blocks.displs[r] * unit;

@@ -16,10 +16,10 @@ void check_size(const Job& job, at::TensorList list, const at::Tensor& tensor, i
 void check_pair(const Job& job, const at::Tensor& output, const at::Tensor& input);
 
 /// Memory of `input`, not overlapping `written` (unless it is exactly `in_place`).
-const void* apart(Memory& memory, const at::Tensor& input, const void* written,
-                  std::size_t written_bytes, const void* in_place);
+const void* input_apart_from(Memory& memory, const at::Tensor& input, const void* written,
+                             std::size_t written_bytes, const void* in_place);
 /// Memory of `input`, where the written memory is blocks, of which number `mine` may be the input.
-const void* apart(Memory& memory, const at::Tensor& input, const Memory::Blocks& blocks,
-                  std::size_t unit, std::size_t mine);
+const void* input_apart_from(Memory& memory, const at::Tensor& input, const Memory::Blocks& blocks,
+                             std::size_t unit, std::size_t mine);
 
 }  // namespace anyccl::torch

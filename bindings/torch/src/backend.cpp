@@ -53,7 +53,7 @@ class Factor {
 
 }  // namespace
 
-anycclCall_t& Job::call(anycclCollective_t collective, c10::ScalarType scalar_type) {
+anycclCall_t& Job::add_call(anycclCollective_t collective, c10::ScalarType scalar_type) {
   memory.next_call();
   anycclCall_t& added = calls.emplace_back();
   added = {};
@@ -118,10 +118,11 @@ void Core::close(std::chrono::milliseconds timeout, const std::function<void()>&
   if (::getpid() != process) return;
   // An operation that never ends must leave the others time to end as they should.
   constexpr std::chrono::milliseconds kLeast{100};
-  const auto deadline = after(timeout), half = after(timeout / 2);
+  const auto deadline = deadline_after(timeout), half = deadline_after(timeout / 2);
   try {
     // First, as callbacks may call operations.
-    while (!executor->wait_idle(std::min(left(half, std::chrono::milliseconds{0}), kSignalTime)) &&
+    while (!executor->wait_idle(
+               std::min(time_left(half, std::chrono::milliseconds{0}), kSignalTime)) &&
            Clock::now() < half)
       meanwhile();
     group.comm->close(std::max(deadline, Clock::now() + kLeast), meanwhile);
@@ -133,14 +134,14 @@ void Core::close(std::chrono::milliseconds timeout, const std::function<void()>&
 }
 
 void Backend::close_all(std::chrono::milliseconds timeout) {
-  const auto deadline = after(timeout);
+  const auto deadline = deadline_after(timeout);
   std::set<std::shared_ptr<Core>> open;
   {
     const std::unique_lock lock(registry().mutex, std::try_to_lock);
     if (!lock.owns_lock()) return;  // forked while another thread had it
     open = registry().open;
   }
-  for (const auto& core : open) core->close(left(deadline, std::chrono::milliseconds{0}));
+  for (const auto& core : open) core->close(time_left(deadline, std::chrono::milliseconds{0}));
   // A thread that is in the interpreter at its end ends the process.
   for (const auto& core : open)
     if (core->process == ::getpid()) core->executor->stop();
@@ -183,11 +184,11 @@ c10::intrusive_ptr<c10d::Backend> Backend::split(
 c10::intrusive_ptr<c10d::Backend> Backend::merge(
     const c10::intrusive_ptr<c10d::Store>& store,
     const c10::intrusive_ptr<c10d::Backend::Options>& opts, const int& rank, const int& size) {
-  auto options = inherited(opts);
+  auto options = inherited_options(opts);
   return c10::make_intrusive<Backend>(store->clone(), rank, size, std::move(options));
 }
 
-const char* Backend::profiled(const char* title) const {
+const char* Backend::profiler_title(const char* title) const {
   if (!at::hasCallbacks()) return nullptr;
   if (options_->profiled_as == "anyccl") return title;
   // Works and profilers keep the pointer: the few texts there are stay for ever.
@@ -266,7 +267,7 @@ Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList 
   const std::uint64_t sequence = c10d::isP2POp(job.type)
                                      ? sequence_.load(std::memory_order_relaxed)
                                      : sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
-  const char* const title = profiled(job.title);
+  const char* const title = profiler_title(job.title);
   const bool timed = timed_.load(std::memory_order_relaxed);
   if (!job.async) {
     auto work = c10::make_intrusive<DoneWork>(rank_, job.type, title, recorded(title, inputs),

@@ -25,7 +25,7 @@ struct Job {
   /// The title without its "anyccl:".
   const char* name() const { return title + 7; }
   /// One more call, of elements of `type`.
-  anycclCall_t& call(anycclCollective_t collective, c10::ScalarType type);
+  anycclCall_t& add_call(anycclCollective_t collective, c10::ScalarType type);
   /// The configuration of the last call alone, which is made if it has none.
   anycclCollConfig_t& config_of(anycclCall_t& call);
   /// The result of the last call has another type.
@@ -198,13 +198,14 @@ class Backend final : public c10d::Backend {
     return static_cast<std::size_t>(size_);
   }
   /// The options of a group that is made of this one; `given` may be null, or of another backend.
-  c10::intrusive_ptr<Options> inherited(
+  c10::intrusive_ptr<Options> inherited_options(
       const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
   /// The options of a group of some ranks of this one.
   c10::intrusive_ptr<Options> options_for(
       const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
-  c10::intrusive_ptr<Backend> over(std::shared_ptr<SharedComm> made, const std::vector<int>& ranks,
-                                   const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
+  c10::intrusive_ptr<Backend> backend_over(
+      std::shared_ptr<SharedComm> made, const std::vector<int>& ranks,
+      const c10::intrusive_ptr<c10d::Backend::Options>& given) const;
   /// For the options of an operation.
   std::chrono::milliseconds timeout_of(std::chrono::milliseconds given) const {
     return given == c10d::kUnsetTimeout ? options_->timeout : given;
@@ -214,18 +215,18 @@ class Backend final : public c10d::Backend {
     return Job(title, type, timeout_of(opts.timeout), opts.asyncOp, &open_);
   }
   /// `title`, an "anyccl:...", as profilers show it; null while there is none.
-  const char* profiled(const char* title) const;
+  const char* profiler_title(const char* title) const;
   void check_root(const Job& job, std::int64_t root) const;
   /// Sets the operator of the last call.
-  void reduce_by(Job& job, const c10d::ReduceOp& op, c10::ScalarType type);
+  void set_operator(Job& job, const c10d::ReduceOp& op, c10::ScalarType type);
 
   // The calls of one pair of tensors.
   void add_all_gather(Job& job, const at::Tensor& output, const at::Tensor& input);
   void add_reduce_scatter(Job& job, const at::Tensor& output, const at::Tensor& input,
                           const c10d::ReduceOp& op);
 
-  void separate(Job& job, const at::Tensor& output, anycclCall_t& call,
-                const Memory::Blocks& blocks);
+  void separate_output(Job& job, const at::Tensor& output, anycclCall_t& call,
+                       const Memory::Blocks& blocks);
 
   /// The arrays in the calls of `job` are read before it returns, its tensors maybe later.
   WorkPtr start(Job& job, at::TensorList inputs, at::TensorList outputs);

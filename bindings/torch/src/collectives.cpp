@@ -10,7 +10,7 @@ void Backend::check_root(const Job& job, std::int64_t root) const {
   if (root < 0 || root >= size_) refuse(job.name(), "invalid root rank: " + std::to_string(root));
 }
 
-void Backend::reduce_by(Job& job, const c10d::ReduceOp& op, c10::ScalarType type) {
+void Backend::set_operator(Job& job, const c10d::ReduceOp& op, c10::ScalarType type) {
   if (op.op_ == c10d::ReduceOp::PREMUL_SUM)
     job.factor = factor_of(job.name(), op, type);
   else
@@ -30,7 +30,7 @@ Backend::WorkPtr Backend::broadcast(Tensors& tensors, const c10d::BroadcastOptio
   check_root(job, opts.rootRank);
   if (opts.rootTensor != 0)
     refuse(job.name(), "invalid root tensor: " + std::to_string(opts.rootTensor));
-  anycclCall_t& call = job.call(anycclCollBroadcast, tensor.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollBroadcast, tensor.scalar_type());
   call.root = static_cast<int>(opts.rootRank);
   call.count = units(tensor);
   if (call.root == rank_) {
@@ -48,10 +48,10 @@ Backend::WorkPtr Backend::allreduce(Tensors& tensors, const c10d::AllreduceOptio
     return allreduce_sparse(tensors, opts);
   Job job = this->job("anyccl:all_reduce", OpType::ALLREDUCE, opts);
   const at::Tensor& tensor = check_single(job.name(), tensors);
-  anycclCall_t& call = job.call(anycclCollAllReduce, tensor.scalar_type());
-  reduce_by(job, opts.reduceOp, tensor.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollAllReduce, tensor.scalar_type());
+  set_operator(job, opts.reduceOp, tensor.scalar_type());
   call.count = units(tensor);
-  call.recvbuff = job.memory.both(tensor);
+  call.recvbuff = job.memory.input_and_output(tensor);
   call.sendbuff = call.recvbuff;
   return start(job, tensors, tensors);
 }
@@ -67,10 +67,10 @@ Backend::WorkPtr Backend::all_reduce_leaves(at::Tensor& output, at::Tensor& inpu
                                     std::to_string(input.numel()) + " elements instead of " +
                                     std::to_string(parts) + " leaves of " +
                                     std::to_string(output.numel()));
-  anycclCall_t& call = job.call(anycclCollAllReduce, input.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollAllReduce, input.scalar_type());
   job.config_of(call).leaves = leaves;
   if (output.scalar_type() != input.scalar_type()) job.set_result_type(call, output.scalar_type());
-  reduce_by(job, opts.reduceOp, input.scalar_type());
+  set_operator(job, opts.reduceOp, input.scalar_type());
   call.count = units(output);
   call.recvbuff = job.memory.output(output);
   call.sendbuff = job.memory.input(input);
@@ -86,10 +86,10 @@ Backend::WorkPtr Backend::allreduce_coalesced(Tensors& tensors,
   for (const at::Tensor& tensor : tensors) check_tensor(job.name(), tensor);
   check_tensors(job.name(), tensors, tensors[0].options());
   for (const at::Tensor& tensor : tensors) {
-    anycclCall_t& call = job.call(anycclCollAllReduce, tensor.scalar_type());
-    reduce_by(job, opts.reduceOp, tensor.scalar_type());
+    anycclCall_t& call = job.add_call(anycclCollAllReduce, tensor.scalar_type());
+    set_operator(job, opts.reduceOp, tensor.scalar_type());
     call.count = units(tensor);
-    call.recvbuff = job.memory.both(tensor);
+    call.recvbuff = job.memory.input_and_output(tensor);
     call.sendbuff = call.recvbuff;
   }
   return start(job, tensors, tensors);
@@ -101,12 +101,12 @@ Backend::WorkPtr Backend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   check_root(job, opts.rootRank);
   if (opts.rootTensor != 0)
     refuse(job.name(), "invalid root tensor: " + std::to_string(opts.rootTensor));
-  anycclCall_t& call = job.call(anycclCollReduce, tensor.scalar_type());
-  reduce_by(job, opts.reduceOp, tensor.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollReduce, tensor.scalar_type());
+  set_operator(job, opts.reduceOp, tensor.scalar_type());
   call.root = static_cast<int>(opts.rootRank);
   call.count = units(tensor);
   if (call.root == rank_) {
-    call.recvbuff = job.memory.both(tensor);
+    call.recvbuff = job.memory.input_and_output(tensor);
     call.sendbuff = call.recvbuff;
   } else {
     call.sendbuff = job.memory.input(tensor);  // and stays as it is
@@ -120,10 +120,10 @@ void Backend::add_all_gather(Job& job, const at::Tensor& output, const at::Tenso
     C10_THROW_ERROR(ValueError, std::string("anyccl: ") + job.name() +
                                     ": output tensor size must be equal to world_size times input "
                                     "tensor size");
-  anycclCall_t& call = job.call(anycclCollAllGather, input.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollAllGather, input.scalar_type());
   call.count = units(input);
   call.recvbuff = job.memory.output(output);
-  call.sendbuff = apart(
+  call.sendbuff = input_apart_from(
       job.memory, input, call.recvbuff, output.nbytes(),
       static_cast<std::byte*>(call.recvbuff) + static_cast<std::size_t>(rank_) * input.nbytes());
 }
@@ -152,10 +152,10 @@ void Backend::add_reduce_scatter(Job& job, const at::Tensor& output, const at::T
     C10_THROW_ERROR(ValueError, std::string("anyccl: ") + job.name() +
                                     ": input tensor must be the same size as output size times "
                                     "world size");
-  anycclCall_t& call = job.call(anycclCollReduceScatter, input.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollReduceScatter, input.scalar_type());
   const bool has_one_type = output.scalar_type() == input.scalar_type();
   if (!has_one_type) job.set_result_type(call, output.scalar_type());
-  reduce_by(job, op, input.scalar_type());
+  set_operator(job, op, input.scalar_type());
   call.count = units(output);
   call.recvbuff = job.memory.output(output);
   const auto* const direct = static_cast<const std::byte*>(job.memory.input(input));
@@ -197,10 +197,11 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
                                " ranks");
     if (output.numel() != input.numel())
       refuse(job.name(), "output and input tensors differ in size");
-    anycclCall_t& call = job.call(anycclCollAllToAll, input.scalar_type());
+    anycclCall_t& call = job.add_call(anycclCollAllToAll, input.scalar_type());
     call.count = units(input) / ranks();
     call.recvbuff = job.memory.output(output);
-    call.sendbuff = apart(job.memory, input, call.recvbuff, output.nbytes(), call.recvbuff);
+    call.sendbuff =
+        input_apart_from(job.memory, input, call.recvbuff, output.nbytes(), call.recvbuff);
     return start(job, input, output);
   }
   c10d::checkSplitSizes(input_split, input, size_);
@@ -219,9 +220,9 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
     return blocks;
   };
   const Memory::Blocks from = divide(input, input_split), to = divide(output, output_split);
-  anycclCall_t& call = job.call(anycclCollAllToAllv, input.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollAllToAllv, input.scalar_type());
   call.recvbuff = job.memory.output(output);
-  call.sendbuff = apart(job.memory, input, call.recvbuff, output.nbytes(), nullptr);
+  call.sendbuff = input_apart_from(job.memory, input, call.recvbuff, output.nbytes(), nullptr);
   call.sendcounts = from.counts.data();
   call.sdispls = from.displs.data();
   call.recvcounts = to.counts.data();
@@ -231,7 +232,7 @@ Backend::WorkPtr Backend::alltoall_base(at::Tensor& output, at::Tensor& input,
 
 Backend::WorkPtr Backend::barrier(const c10d::BarrierOptions& opts) {
   Job job = this->job("anyccl:barrier", OpType::BARRIER, opts);
-  job.call(anycclCollBarrier, c10::ScalarType::Byte);
+  job.add_call(anycclCollBarrier, c10::ScalarType::Byte);
   return start(job, {}, {});
 }
 

@@ -35,7 +35,7 @@ std::string words_of(anycclResult_t code, std::string_view name, std::string tex
 }
 
 template <typename Error>
-std::exception_ptr make(const std::string& text) {
+std::exception_ptr make_error(const std::string& text) {
   return std::make_exception_ptr(
       Error({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, text));
 }
@@ -44,9 +44,9 @@ std::exception_ptr make(const std::string& text) {
 
 std::exception_ptr failure(anycclResult_t code, std::string_view name, std::string text) {
   const std::string words = words_of(code, name, std::move(text));
-  if (code == anycclInvalidArgument) return make<c10::Error>(words);
-  return is_of_network(words) ? make<c10::DistNetworkError>(words)
-                              : make<c10::DistBackendError>(words);
+  if (code == anycclInvalidArgument) return make_error<c10::Error>(words);
+  return is_of_network(words) ? make_error<c10::DistNetworkError>(words)
+                              : make_error<c10::DistBackendError>(words);
 }
 
 std::exception_ptr failure(anycclResult_t code, std::string_view name) {
@@ -57,7 +57,7 @@ void throw_backend_error(const std::string& text) {
   C10_THROW_ERROR(DistBackendError, text);
 }
 
-std::string awaited() {
+std::string awaited_text() {
   const std::string text = anycclGetLastError(nullptr);
   const auto at = text.find(": ");
   return at == std::string::npos ? "" : text.substr(at);

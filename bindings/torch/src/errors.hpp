@@ -19,7 +19,7 @@ std::exception_ptr failure(anycclResult_t code, std::string_view name, std::stri
 std::exception_ptr failure(anycclResult_t code, std::string_view name);
 [[noreturn]] void throw_backend_error(const std::string& text);
 /// ": rank 0 waits for rank 1 in ...", after a wait of this thread that was too short.
-std::string awaited();
+std::string awaited_text();
 /// A wait for an operation was over before it: `awaited` says for whom that waits, or is empty.
 [[noreturn]] void throw_timed_out(std::chrono::milliseconds time, c10d::OpType operation,
                                   const std::string& awaited);

@@ -27,7 +27,7 @@ void Executor::submit_expected(std::function<void()> task) noexcept {
   } catch (...) {
     // Out of memory: the task is still here.
   }
-  finish(std::move(task));
+  run_and_release(std::move(task));
 }
 
 /// Starts one more thread, if that may help; false if it cannot be started.
@@ -38,7 +38,7 @@ bool Executor::start_locked() noexcept {
   }
   const bool spare = threads_ >= kPlenty;
   try {
-    std::thread([self = shared_from_this(), spare] { self->work(spare); }).detach();
+    std::thread([self = shared_from_this(), spare] { self->run_tasks(spare); }).detach();
   } catch (...) {
     return false;
   }
@@ -52,7 +52,7 @@ bool Executor::wait_idle(std::chrono::milliseconds timeout) {
   return idle_.wait_for(lock, timeout, [&] { return outstanding_ == 0; });
 }
 
-void Executor::work(bool spare) {
+void Executor::run_tasks(bool spare) {
   std::unique_lock lock(mutex_);
   if (spare) {
     const bool needed = wait_until_stuck(lock);
@@ -76,7 +76,7 @@ void Executor::work(bool spare) {
     std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    finish(std::move(task));
+    run_and_release(std::move(task));
     lock.lock();
     ++finished_;
   }
@@ -96,7 +96,7 @@ bool Executor::wait_until_stuck(std::unique_lock<std::mutex>& lock) {
 }
 
 /// Runs the task, and releases its objects.
-void Executor::finish(std::function<void()> task) noexcept {
+void Executor::run_and_release(std::function<void()> task) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) {

@@ -32,9 +32,9 @@ class Executor : public std::enable_shared_from_this<Executor> {
   static constexpr std::size_t kPlenty = 4, kMost = 64;
   static constexpr std::chrono::seconds kLinger{2};
   bool start_locked() noexcept;
-  void work(bool spare);
+  void run_tasks(bool spare);
   bool wait_until_stuck(std::unique_lock<std::mutex>& lock);
-  void finish(std::function<void()> task) noexcept;
+  void run_and_release(std::function<void()> task) noexcept;
 
   std::mutex mutex_;                             // of everything below
   std::condition_variable more_, stuck_, idle_;  // stuck_: for the spare thread

@@ -11,14 +11,14 @@ using c10d::OpType;
 namespace {
 
 /// `blocks` get the inputs of all ranks; `input` is that of `rank`, this one.
-void receive(Job& job, anycclCall_t& call, const Memory::Blocks& blocks, const at::Tensor& input,
-             int rank) {
+void gather_into(Job& job, anycclCall_t& call, const Memory::Blocks& blocks,
+                 const at::Tensor& input, int rank) {
   call.count = units(input);
   call.recvbuff = blocks.base;
   call.recvcounts = blocks.counts.data();
   call.rdispls = blocks.displs.data();
-  call.sendbuff = apart(job.memory, input, blocks, element_of(input.scalar_type()).bytes,
-                        static_cast<std::size_t>(rank));
+  call.sendbuff = input_apart_from(job.memory, input, blocks, element_of(input.scalar_type()).bytes,
+                                   static_cast<std::size_t>(rank));
 }
 
 }  // namespace
@@ -38,8 +38,8 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
   check_tensors(job.name(), blocks_of, input.options());
   check_size(job, blocks_of, input, rank_);
   const Memory::Blocks blocks = job.memory.outputs(blocks_of);
-  anycclCall_t& call = job.call(anycclCollAllGatherv, input.scalar_type());
-  receive(job, call, blocks, input, rank_);
+  anycclCall_t& call = job.add_call(anycclCollAllGatherv, input.scalar_type());
+  gather_into(job, call, blocks, input, rank_);
   return start(job, inputs, blocks_of);
 }
 
@@ -64,9 +64,9 @@ Backend::WorkPtr Backend::allgather_coalesced(std::vector<Tensors>& outputs, Ten
     for (std::size_t r = 0; r < blocks_of.size(); ++r)
       c10d::assertSizesMatch([&](const std::string& text) { refuse(job.name(), text); },
                              input.sizes(), blocks_of, r);
-    anycclCall_t& call = job.call(anycclCollAllGatherv, input.scalar_type());
+    anycclCall_t& call = job.add_call(anycclCollAllGatherv, input.scalar_type());
     const Memory::Blocks& blocks = all.emplace_back(job.memory.outputs(blocks_of));
-    receive(job, call, blocks, input, rank_);
+    gather_into(job, call, blocks, input, rank_);
     flat.insert(flat.end(), blocks_of.begin(), blocks_of.end());
   }
   return start(job, inputs, flat);
@@ -77,7 +77,7 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   Job job = this->job("anyccl:gather", OpType::GATHER, opts);
   check_root(job, opts.rootRank);
   const at::Tensor& input = single_input(job, inputs);
-  anycclCall_t& call = job.call(anycclCollGatherv, input.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollGatherv, input.scalar_type());
   call.root = static_cast<int>(opts.rootRank);
   call.count = units(input);
   if (call.root != rank_) {
@@ -96,7 +96,7 @@ Backend::WorkPtr Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   check_tensors(job.name(), blocks_of, input.options());
   check_size(job, blocks_of, input, rank_);
   const Memory::Blocks blocks = job.memory.outputs(blocks_of);
-  receive(job, call, blocks, input, rank_);
+  gather_into(job, call, blocks, input, rank_);
   return start(job, inputs, blocks_of);
 }
 
@@ -105,7 +105,7 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
   Job job = this->job("anyccl:scatter", OpType::SCATTER, opts);
   check_root(job, opts.rootRank);
   const at::Tensor& output = single_output(job, outputs);
-  anycclCall_t& call = job.call(anycclCollScatterv, output.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollScatterv, output.scalar_type());
   call.root = static_cast<int>(opts.rootRank);
   call.count = units(output);
   call.recvbuff = job.memory.output(output);
@@ -124,7 +124,7 @@ Backend::WorkPtr Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs
   check_tensors(job.name(), blocks_of, output.options());
   check_size(job, blocks_of, output, rank_);
   Memory::Blocks blocks = job.memory.inputs(blocks_of);
-  separate(job, output, call, blocks);
+  separate_output(job, output, call, blocks);
   call.sendbuff = blocks.base;
   call.sendcounts = blocks.counts.data();
   call.sdispls = blocks.displs.data();
@@ -142,11 +142,11 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
   const Tensors& blocks_of = inputs[0];
   check_tensors(job.name(), blocks_of, output.options());
   check_size(job, blocks_of, output, rank_);
-  anycclCall_t& call = job.call(anycclCollReduceScatterv, output.scalar_type());
-  reduce_by(job, opts.reduceOp, output.scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollReduceScatterv, output.scalar_type());
+  set_operator(job, opts.reduceOp, output.scalar_type());
   Memory::Blocks blocks = job.memory.inputs(blocks_of);
   call.recvbuff = job.memory.output(output);
-  separate(job, output, call, blocks);
+  separate_output(job, output, call, blocks);
   call.count = units(output);
   call.sendbuff = blocks.base;
   call.sendcounts = blocks.counts.data();
@@ -156,8 +156,8 @@ Backend::WorkPtr Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>&
 
 /// If `output` overlaps a block that others read, but is not this rank's own one, it is written by
 /// way of a temporary.
-void Backend::separate(Job& job, const at::Tensor& output, anycclCall_t& call,
-                       const Memory::Blocks& blocks) {
+void Backend::separate_output(Job& job, const at::Tensor& output, anycclCall_t& call,
+                              const Memory::Blocks& blocks) {
   const std::size_t unit = element_of(output.scalar_type()).bytes;
   for (std::size_t r = 0; r < ranks(); ++r) {
     const void* const block = blocks.base + blocks.displs[r] * unit;
@@ -191,7 +191,7 @@ Backend::WorkPtr Backend::alltoall(Tensors& outputs, Tensors& inputs,
     apart_inputs.push_back(overlaps ? job.memory.temporaries().back() : input);
   }
   const Memory::Blocks from = job.memory.inputs(apart_inputs);
-  anycclCall_t& call = job.call(anycclCollAllToAllv, inputs[0].scalar_type());
+  anycclCall_t& call = job.add_call(anycclCollAllToAllv, inputs[0].scalar_type());
   call.sendbuff = from.base;
   call.sendcounts = from.counts.data();
   call.sdispls = from.displs.data();

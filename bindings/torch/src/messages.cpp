@@ -19,7 +19,7 @@ Backend::WorkPtr Backend::message(Job& job, const at::Tensor& tensor, bool sends
   if (tag < 0)
     refuse(job.name(),
            "tag " + std::to_string(tag) + " is not in 0.." + std::to_string(ANYCCL_MAX_TAG));
-  anycclCall_t& call = job.call(sends ? anycclCollSend : anycclCollRecv, tensor.scalar_type());
+  anycclCall_t& call = job.add_call(sends ? anycclCollSend : anycclCollRecv, tensor.scalar_type());
   call.count = units(tensor);
   call.timeout_ms = 0;  // the limit counts during wait()
   call.root = peer;
@@ -65,7 +65,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
   };
   if (rank_ != 0) {
     store_->set(key(number, std::to_string(rank_)), yes);
-    const auto until = after(std::max(timeout, options_->timeout));
+    const auto until = deadline_after(std::max(timeout, options_->timeout));
     const bool answered = wait_for(*store_, answer, until, alive(0));
     if (!answered || store_->get(answer) != yes)
       throw_backend_error(
@@ -80,7 +80,7 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
     store_->set(answer, no);
     throw_backend_error("anyccl: monitoredBarrier: " + text);
   };
-  const auto deadline = after(timeout);
+  const auto deadline = deadline_after(timeout);
   std::vector<int> missing;
   for (int rank = 1; rank < size_; ++rank) {
     if (!wait_all_ranks && Clock::now() >= deadline)
@@ -101,9 +101,9 @@ void Backend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_r
   store_->set(answer, yes);
   // All ranks are here, so they have read the earlier answers.
   for (; barriers_forgotten_ < number; ++barriers_forgotten_) {
-    forget(*store_, key(barriers_forgotten_, "answer"));
+    delete_key(*store_, key(barriers_forgotten_, "answer"));
     for (int rank = 1; rank < size_; ++rank)
-      forget(*store_, key(barriers_forgotten_, std::to_string(rank)));
+      delete_key(*store_, key(barriers_forgotten_, std::to_string(rank)));
   }
 }
 

@@ -18,7 +18,7 @@ namespace {
 std::thread::id ending_thread;
 
 /// True if the interpreter is ending and lets only another thread go on.
-bool is_over() {
+bool is_interpreter_over() {
 #if PY_VERSION_HEX >= 0x030d0000
   const bool finalizing = Py_IsFinalizing() != 0;
 #else
@@ -35,7 +35,8 @@ GilReleased::GilReleased() {
 
 GilReleased::~GilReleased() {
   if (state_ == nullptr) return;
-  while (is_over()) std::this_thread::sleep_for(std::chrono::hours(1));  // for the process to end
+  while (is_interpreter_over())
+    std::this_thread::sleep_for(std::chrono::hours(1));  // for the process to end
   PyEval_RestoreThread(static_cast<PyThreadState*>(state_));
 }
 

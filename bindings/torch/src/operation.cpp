@@ -73,7 +73,7 @@ void Operation::writes(const at::Tensor& tensor) {
   written_.emplace_back(begin_of(tensor), end_of(tensor));
 }
 
-bool Operation::touches(const at::Tensor& tensor, bool by_copies) const {
+bool Operation::may_write(const at::Tensor& tensor, bool by_copies) const {
   for (const CopyBack& copy : copies_)
     if (may_overlap(copy.to, tensor)) return true;
   if (by_copies) return false;
@@ -116,7 +116,7 @@ void OpenOperations::finish_before(const at::Tensor& tensor, bool is_copied) {
     earlier = forget_finished();
   }
   for (const auto& operation : earlier)
-    if (operation->touches(tensor, !is_copied)) operation->wait(std::chrono::milliseconds{0});
+    if (operation->may_write(tensor, !is_copied)) operation->wait(std::chrono::milliseconds{0});
 }
 
 Operation::~Operation() {
@@ -138,14 +138,14 @@ bool Operation::poll() {
 bool Operation::wait(std::chrono::milliseconds timeout) {
   if (finished_.load(std::memory_order_acquire)) return true;
   const bool limited = timeout.count() > 0;
-  const auto deadline = limited ? after(timeout) : Clock::time_point::max();
+  const auto deadline = limited ? deadline_after(timeout) : Clock::time_point::max();
   if (!limited && limit_.count() > 0)
     for (const anycclWork_t work : works_) anycclWorkLimit(work, limit_of(limit_));
   constexpr std::chrono::milliseconds kLeast{1};
   for (const anycclWork_t work : works_)
     if (!await(work, deadline)) return false;
   for (const auto& part : parts_)
-    if (!part->wait(limited ? left(deadline, kLeast) : timeout)) return false;
+    if (!part->wait(limited ? time_left(deadline, kLeast) : timeout)) return false;
   finish();
   return true;
 }
@@ -157,7 +157,7 @@ bool Operation::await(anycclWork_t work, Clock::time_point deadline) {
   for (;;) {
     const auto next = Clock::now() + kSignalTime;
     const auto turn = is_main_thread() ? std::min(deadline, next) : deadline;
-    const unsigned int time = limit_of(left(turn, std::chrono::milliseconds{1}));
+    const unsigned int time = limit_of(time_left(turn, std::chrono::milliseconds{1}));
     if (anycclWorkWaitFor(work, time) != anycclInProgress) return true;
     if (Clock::now() >= deadline) return false;
     check_signals();
@@ -233,7 +233,7 @@ void Operation::watch(Promise promise) {
   unnotified_.store(works_.size() + 1, std::memory_order_relaxed);
   struct Notice {
     std::shared_ptr<Operation> operation;
-    static void arrive(void* self) {
+    static void on_completion(void* self) {
       const std::unique_ptr<Notice> notice(static_cast<Notice*>(self));
       Operation& operation = *notice->operation;
       // Ordered as the library's own completion is: settle() asks it again.
@@ -244,9 +244,10 @@ void Operation::watch(Promise promise) {
   };
   for (const anycclWork_t work : works_) {
     auto* const notice = new Notice{shared_from_this()};
-    if (anycclWorkNotify(work, &Notice::arrive, notice) != anycclSuccess) Notice::arrive(notice);
+    if (anycclWorkNotify(work, &Notice::on_completion, notice) != anycclSuccess)
+      Notice::on_completion(notice);
   }
-  Notice::arrive(new Notice{shared_from_this()});
+  Notice::on_completion(new Notice{shared_from_this()});
 }
 
 void Operation::settle() {

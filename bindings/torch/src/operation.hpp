@@ -48,7 +48,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// It writes this plain tensor where it is.
   void writes(const at::Tensor& tensor);
   /// Whether it may write, or with `by_copies` copy results, to memory of `tensor`.
-  bool touches(const at::Tensor& tensor, bool by_copies) const;
+  bool may_write(const at::Tensor& tensor, bool by_copies) const;
   bool has_copies() const { return !copies_.empty(); }
   bool is_finished() const { return finished_.load(std::memory_order_acquire); }
   /// Called once, when it is complete: soon after if it is watched, else at the next poll or wait.

@@ -70,7 +70,7 @@ c10::intrusive_ptr<c10d::Work> Backend::reconfigure(const c10d::ReconfigureOptio
   rank_ = static_cast<int>(own - handles.begin());
   size_ = static_cast<int>(handles.size());
   if (rank_ == 0) next_id_.reset();
-  const auto deadline = after(opts.timeout.value_or(options_->timeout));
+  const auto deadline = deadline_after(opts.timeout.value_or(options_->timeout));
   core_.reset(new Core{
       ::getpid(), JoinedGroup{std::make_shared<SharedComm>(id, rank_, size_, options_->numbers),
                               "reconfigured " + std::to_string(opts.uuid)}});
@@ -78,7 +78,7 @@ c10::intrusive_ptr<c10d::Work> Backend::reconfigure(const c10d::ReconfigureOptio
   sequence_ = 0;
   sparse_sequence_ = 0;
   barrier_sequence_ = barriers_forgotten_ = 0;
-  comm().ready(deadline, kName);
+  comm().wait_until_ready(deadline, kName);
   auto work = c10::make_intrusive<DoneWork>(rank_, c10d::OpType::UNKNOWN, nullptr, std::nullopt, 0,
                                             false, at::TensorList());
   work->end();

@@ -12,7 +12,7 @@ namespace {
 /// Asks `done` until it is true, at first often, and so that it hears of that a sixteenth too late,
 /// or as late as a sleep of the system ends; false if it is not at `deadline`.
 template <typename Done>
-bool poll(Clock::time_point deadline, const Done& done) {
+bool poll_until(Clock::time_point deadline, const Done& done) {
   std::chrono::microseconds pause{20};
   while (!done()) {
     if (Clock::now() >= deadline) return false;
@@ -23,9 +23,9 @@ bool poll(Clock::time_point deadline, const Done& done) {
 }
 
 /// The result of the operation in progress on `comm`; InProgress at `deadline`.
-anycclResult_t outcome(anycclComm_t comm, Clock::time_point deadline) {
+anycclResult_t wait_for_outcome(anycclComm_t comm, Clock::time_point deadline) {
   anycclResult_t state = anycclInProgress;
-  poll(deadline, [&] {
+  poll_until(deadline, [&] {
     if (const anycclResult_t asked = anycclCommGetAsyncError(comm, &state); asked != anycclSuccess)
       state = asked;
     return state != anycclInProgress;
@@ -65,12 +65,12 @@ SharedComm::~SharedComm() {
   abort();
 }
 
-void SharedComm::ready(Clock::time_point deadline, std::string_view name,
-                       const std::function<void()>& meanwhile) {
+void SharedComm::wait_until_ready(Clock::time_point deadline, std::string_view name,
+                                  const std::function<void()>& meanwhile) {
   const anycclComm_t comm = comm_.load();
   for (;;) {
     const auto turn = std::min(deadline, Clock::now() + kSignalTime);
-    const anycclResult_t code = outcome(comm, turn);
+    const anycclResult_t code = wait_for_outcome(comm, turn);
     if (code == anycclSuccess) return;
     if (code != anycclInProgress)
       std::rethrow_exception(failure(code, name, anycclGetLastError(comm)));
@@ -93,7 +93,7 @@ std::shared_ptr<SharedComm> SharedComm::shrink(std::vector<int> excluded, bool a
     if (code != anycclInProgress) check(code, "shrink_group");
     made = std::make_shared<SharedComm>(begun);
   });
-  made->ready(Clock::time_point::max(), "shrink_group");
+  made->wait_until_ready(Clock::time_point::max(), "shrink_group");
   return made;
 }
 
@@ -126,7 +126,7 @@ void SharedComm::check_alive(std::string_view name, int peer) {
 }
 
 bool SharedComm::wait_unused(Clock::time_point deadline) {
-  return poll(deadline, [&] { return users_.load() == 0; });
+  return poll_until(deadline, [&] { return users_.load() == 0; });
 }
 
 void SharedComm::close(Clock::time_point deadline, const std::function<void()>& meanwhile) {
@@ -140,11 +140,11 @@ void SharedComm::close(Clock::time_point deadline, const std::function<void()>& 
     anycclResult_t failure = anycclSuccess;
     anycclCommGetAsyncError(comm, &failure);
     ended_with_ = failure;
-    code = anycclCommFinalizeFor(comm, limit_of(left(deadline, kLeast)));
+    code = anycclCommFinalizeFor(comm, limit_of(time_left(deadline, kLeast)));
     // It ends by itself, but for what keeps its threads from running.
     constexpr std::chrono::seconds kGrace{1};
     while (code == anycclInProgress && Clock::now() < deadline + kGrace) {
-      code = outcome(comm, std::min(deadline + kGrace, Clock::now() + kSignalTime));
+      code = wait_for_outcome(comm, std::min(deadline + kGrace, Clock::now() + kSignalTime));
       if (code == anycclInProgress && meanwhile) meanwhile();
     }
   }

@@ -28,9 +28,9 @@ class SharedComm {
  public:
   /// Stands for a group that is to be configured; all calls fail.
   SharedComm() : open_(false), ended_with_(anycclInvalidUsage) {}
-  /// Starts to join; finished by ready().
+  /// Starts to join; finished by wait_until_ready().
   SharedComm(const anycclUniqueId& id, int rank, int size, const Numbers& numbers);
-  /// Takes a communicator that is being made; finished by ready().
+  /// Takes a communicator that is being made; finished by wait_until_ready().
   explicit SharedComm(anycclComm_t begun) : comm_(begun) {}
   ~SharedComm();
   SharedComm(const SharedComm&) = delete;
@@ -38,8 +38,8 @@ class SharedComm {
 
   /// Returns when all ranks have joined. Throws after `deadline`, as an error of `name`, and what
   /// signals raise. `meanwhile`: called now and then until then, or null.
-  void ready(Clock::time_point deadline, std::string_view name,
-             const std::function<void()>& meanwhile = nullptr);
+  void wait_until_ready(Clock::time_point deadline, std::string_view name,
+                        const std::function<void()>& meanwhile = nullptr);
   /// A communicator of the ranks that are not `excluded`. After a failure: of those that are left;
   /// what runs ends. The limit is ANYCCL_TIMEOUT. See anycclCommShrink.
   std::shared_ptr<SharedComm> shrink(std::vector<int> excluded, bool after_failure,
@@ -61,7 +61,7 @@ class SharedComm {
   /// Throws if the group has failed, or if `peer` is gone.
   void check_alive(std::string_view name, int peer);
   /// Completes the issued operations, leaves and frees the communicator. At `deadline` it aborts
-  /// instead. `meanwhile`: as of ready().
+  /// instead. `meanwhile`: as of wait_until_ready().
   void close(Clock::time_point deadline, const std::function<void()>& meanwhile = nullptr);
   /// All operations fail, here and at the peers. Never waits for a peer.
   void abort();

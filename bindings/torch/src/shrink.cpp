@@ -18,7 +18,7 @@ std::string text_of(const std::vector<int>& ranks) {
 }
 
 /// The ranks of a group of `size` that are not in `ranks`.
-std::vector<int> others(int size, const std::vector<int>& ranks) {
+std::vector<int> ranks_not_in(int size, const std::vector<int>& ranks) {
   std::vector<int> left;
   for (int rank = 0; rank < size; ++rank)
     if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) left.push_back(rank);
@@ -29,7 +29,7 @@ std::vector<int> others(int size, const std::vector<int>& ranks) {
 
 c10::intrusive_ptr<Backend::Options> Backend::options_for(
     const std::vector<int>& ranks, const c10::intrusive_ptr<c10d::Backend::Options>& given) const {
-  auto options = inherited(given);
+  auto options = inherited_options(given);
   for (const int rank : ranks) {
     const auto index = static_cast<std::size_t>(rank);
     const auto& global = options_->global_ranks_in_group;
@@ -38,7 +38,7 @@ c10::intrusive_ptr<Backend::Options> Backend::options_for(
   return options;
 }
 
-c10::intrusive_ptr<Backend::Options> Backend::inherited(
+c10::intrusive_ptr<Backend::Options> Backend::inherited_options(
     const c10::intrusive_ptr<c10d::Backend::Options>& given) const {
   auto options = c10::make_intrusive<Options>(given ? given->timeout : options_->timeout);
   options->profiled_as = options_->profiled_as;
@@ -50,12 +50,12 @@ c10::intrusive_ptr<Backend::Options> Backend::inherited(
 }
 
 /// Over a communicator of `ranks`, in this order.
-c10::intrusive_ptr<Backend> Backend::over(
+c10::intrusive_ptr<Backend> Backend::backend_over(
     std::shared_ptr<SharedComm> made, const std::vector<int>& ranks,
     const c10::intrusive_ptr<c10d::Backend::Options>& given) const {
   const auto place = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
   JoinedGroup group{std::move(made),
-                    core_->group.round + " without " + text_of(others(size_, ranks))};
+                    core_->group.round + " without " + text_of(ranks_not_in(size_, ranks))};
   return c10::make_intrusive<Backend>(std::move(group), store_, static_cast<int>(place),
                                       static_cast<int>(ranks.size()), options_for(ranks, given));
 }
@@ -65,25 +65,25 @@ c10::intrusive_ptr<c10d::Backend> Backend::shrink(
     const c10::intrusive_ptr<c10d::Backend::Options>& opts_override) {
   const std::vector<int> excluded(ranks_to_exclude.begin(), ranks_to_exclude.end());
   const bool after_failure = shrink_flags == kAbort;
-  auto made = comm().shrink(excluded, after_failure, inherited(opts_override)->numbers);
-  const std::vector<int> expected = others(size_, excluded);
+  auto made = comm().shrink(excluded, after_failure, inherited_options(opts_override)->numbers);
+  const std::vector<int> expected = ranks_not_in(size_, excluded);
   // Others that have died, or that other ranks have in their lists: torch would count them.
   if (after_failure && comm().survivors(size_) != expected) {
     made->close(Clock::now() +
                 kTimeToLeave);  // an abort would reach ranks that are still making it
     throw_backend_error("anyccl: shrink_group: rank " +
-                        text_of(others(size_, comm().survivors(size_))) +
+                        text_of(ranks_not_in(size_, comm().survivors(size_))) +
                         " of the group is gone, and not only " + text_of(excluded) +
                         ": call it again on all others with all of these, or "
                         "anyccl.torch.carry_on(group), which finds them");
   }
-  return over(std::move(made), expected, opts_override);
+  return backend_over(std::move(made), expected, opts_override);
 }
 
 Backend::LeftOver Backend::carry_on(const std::vector<int>& excluded) {
   auto made = comm().shrink(excluded, true, options_->numbers);
   const std::vector<int> left = comm().survivors(size_);
-  return {over(std::move(made), left, nullptr), others(size_, left)};
+  return {backend_over(std::move(made), left, nullptr), ranks_not_in(size_, left)};
 }
 
 }  // namespace anyccl::torch

@@ -25,11 +25,11 @@ class Awaited {
     set(nullptr);
     return result;
   }
-  /// For whom it waits, see awaited(); empty: for nobody.
+  /// For whom it waits, see awaited_text(); empty: for nobody.
   std::string ranks() {
     const std::lock_guard lock(mutex_);
     const bool waits = work_ != nullptr && anycclWorkWaitFor(work_, 1) == anycclInProgress;
-    return waits ? awaited() : "";
+    return waits ? awaited_text() : "";
   }
 
  private:
@@ -60,7 +60,8 @@ class SparseWork final : public c10d::Work {
       future_->markCompleted(c10::IValue(outputs_));
   }
   bool wait(std::chrono::milliseconds timeout) override {
-    const auto deadline = timeout == kNoTimeout ? Clock::time_point::max() : after(timeout);
+    const auto deadline =
+        timeout == kNoTimeout ? Clock::time_point::max() : deadline_after(timeout);
     std::unique_lock lock(mutex_);
     while (!completed_) {
       cv_.wait_until(lock, std::min(deadline, Clock::now() + kSignalTime),
@@ -239,7 +240,7 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
   const auto awaited = std::make_shared<Awaited>();
   const auto sum = std::make_shared<SparseSum>(exchange, tensor, rank_, size_, awaited);
   const std::uint64_t sequence = sequence_.fetch_add(1, std::memory_order_relaxed) + 1;
-  const char* const title = profiled(kTitle);
+  const char* const title = profiler_title(kTitle);
   auto work = c10::make_intrusive<SparseWork>(
       rank_, title, title != nullptr ? std::make_optional(tensors) : std::nullopt, sequence,
       tensors, awaited);

@@ -280,7 +280,7 @@ void* Memory::copied_output(const at::Tensor& tensor) {
   return dense.mutable_data_ptr();
 }
 
-void* Memory::both(const at::Tensor& tensor) {
+void* Memory::input_and_output(const at::Tensor& tensor) {
   note_written(tensor);
   const bool direct = is_direct(tensor);
   come_after(tensor, !direct);

@@ -51,7 +51,7 @@ class Memory {
 
   const void* input(const at::Tensor& tensor);
   void* output(const at::Tensor& tensor);
-  void* both(const at::Tensor& tensor);  // read, and then written
+  void* input_and_output(const at::Tensor& tensor);  // read, and then written
   /// These go by way of a copy, also where none is needed.
   const void* copied_input(const at::Tensor& tensor);
   void* copied_output(const at::Tensor& tensor);

@@ -11,7 +11,7 @@ namespace anyccl::torch {
 using Clock = std::chrono::steady_clock;
 
 /// When so much time has passed; never, if the clock does not go so far.
-inline Clock::time_point after(std::chrono::milliseconds time) {
+inline Clock::time_point deadline_after(std::chrono::milliseconds time) {
   const auto now = Clock::now();
   const auto most =
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - now);
@@ -19,7 +19,8 @@ inline Clock::time_point after(std::chrono::milliseconds time) {
 }
 
 /// Until `deadline`; at least `least`.
-inline std::chrono::milliseconds left(Clock::time_point deadline, std::chrono::milliseconds least) {
+inline std::chrono::milliseconds time_left(Clock::time_point deadline,
+                                           std::chrono::milliseconds least) {
   return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()),
                   least);
 }

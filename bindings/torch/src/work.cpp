@@ -59,7 +59,7 @@ std::vector<at::Tensor> PendingWork::result() {
 }
 
 bool PendingWork::wait(std::chrono::milliseconds timeout) {
-  if (!operation_->wait(timeout)) throw_timed_out(timeout, opType_, awaited());
+  if (!operation_->wait(timeout)) throw_timed_out(timeout, opType_, awaited_text());
   synchronize();  // torch forgets it
   if (const std::exception_ptr error = operation_->error()) std::rethrow_exception(error);
   return true;
@@ -95,7 +95,7 @@ void Coalescing::start() {
 }
 
 bool Coalescing::add(const std::shared_ptr<Operation>& operation, at::TensorList outputs) {
-  std::vector<Part>* const mine = here();
+  std::vector<Part>* const mine = parts_of_this_thread();
   if (mine == nullptr) return false;
   // There are kMany only if an exception kept the program from the end, of which torch tells us
   // nothing: complete operations must not be kept for ever.
@@ -109,7 +109,7 @@ bool Coalescing::add(const std::shared_ptr<Operation>& operation, at::TensorList
 }
 
 /// Returns null if this thread does not coalesce. Nobody else uses it.
-std::vector<Coalescing::Part>* Coalescing::here() {
+std::vector<Coalescing::Part>* Coalescing::parts_of_this_thread() {
   if (threads_.load(std::memory_order_relaxed) == 0) return nullptr;  // it would know
   const std::lock_guard lock(mutex_);
   const auto mine = parts_.find(std::this_thread::get_id());

@@ -98,7 +98,7 @@ class Coalescing {
   void clear();
 
  private:
-  std::vector<Part>* here();
+  std::vector<Part>* parts_of_this_thread();
 
   std::map<std::thread::id, std::vector<Part>> parts_;
   std::mutex mutex_;

@@ -22,11 +22,11 @@ struct Routers {
   Routers(const NetworkParams& params, std::uint32_t n)
       : writer(params.kind(), params.text()),
         count(n),
-        first((writer.level("rank", n), writer.level("router", n))),
-        cables((writer.link_class("port"), writer.link_class("cable"))) {
-    for (std::uint32_t i = 0; i < n; ++i) writer.cable(i, first + i, 0);
+        first((writer.add_level("rank", n), writer.add_level("router", n))),
+        cables((writer.add_link_class("port"), writer.add_link_class("cable"))) {
+    for (std::uint32_t i = 0; i < n; ++i) writer.add_cable(i, first + i, 0);
   }
-  void connect(std::uint32_t a, std::uint32_t b) { writer.cable(first + a, first + b, cables); }
+  void connect(std::uint32_t a, std::uint32_t b) { writer.add_cable(first + a, first + b, cables); }
 };
 
 /// The path between ends, if `step` gives the router after `at` on the way to `to`.
@@ -83,7 +83,7 @@ std::vector<Network::Place> tree_map(std::uint32_t arity, std::uint32_t n) {
 }
 
 /// The place after `at` on the shorter way to `to` around a circle of n.
-std::uint32_t around(std::uint32_t at, std::uint32_t to, std::uint32_t n) {
+std::uint32_t next_around(std::uint32_t at, std::uint32_t to, std::uint32_t n) {
   const std::uint32_t forward = to >= at ? to - at : to + n - at;
   return (2 * forward <= n ? at + 1 : at + n - 1) % n;
 }
@@ -108,7 +108,7 @@ Network circles(const NetworkParams& params, const std::vector<std::uint32_t>& d
     std::uint32_t step = 1;
     for (const std::uint32_t dim : dims) {
       const std::uint32_t a = at / step % dim, b = to / step % dim;
-      if (a != b) return at + around(a, b, dim) * step - a * step;
+      if (a != b) return at + next_around(a, b, dim) * step - a * step;
       step *= dim;
     }
     return to;
@@ -137,9 +137,9 @@ Result<Network> make_flat(NetworkParams& params, std::uint32_t ranks) {
   const std::uint32_t n = params.number("ends", ranks, 1, kMostEnds);
   ANYCCL_CHECK(params.status());
   NetworkWriter writer(params.kind(), params.text());
-  writer.level("rank", n);
-  const std::uint32_t hub = writer.level("switch", 1), cables = writer.link_class("cable");
-  for (std::uint32_t i = 0; i < n; ++i) writer.cable(i, hub, cables);
+  writer.add_level("rank", n);
+  const std::uint32_t hub = writer.add_level("switch", 1), cables = writer.add_link_class("cable");
+  for (std::uint32_t i = 0; i < n; ++i) writer.add_cable(i, hub, cables);
   return std::move(writer).finish(
       [hub](std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& nodes) {
         nodes.insert(nodes.end(), {from, hub, to});

@@ -68,7 +68,7 @@ void connect_groups(NetworkWriter& writer, const Shape& shape, std::uint32_t gro
                     std::uint32_t global) {
   for (std::uint32_t g = 0; g < groups; ++g)
     for (std::uint32_t other = g + 1; other < groups; ++other)
-      writer.cable(shape.gate(g, other), shape.gate(other, g), global);
+      writer.add_cable(shape.gate(g, other), shape.gate(other, g), global);
 }
 
 template <typename Shape>
@@ -91,14 +91,14 @@ Result<Network> make_dragonfly(NetworkParams& params, std::uint32_t ranks) {
   const std::uint32_t groups = params.number("groups", most, 1, most);
   ANYCCL_CHECK(params.status());
   NetworkWriter writer(params.kind(), params.text());
-  writer.level("rank", groups * a * p);
-  const Dragonfly shape{p, a, h, writer.level("router", groups * a)};
-  const std::uint32_t host = writer.link_class("host"), local = writer.link_class("local"),
-                      global = writer.link_class("global");
+  writer.add_level("rank", groups * a * p);
+  const Dragonfly shape{p, a, h, writer.add_level("router", groups * a)};
+  const std::uint32_t host = writer.add_link_class("host"), local = writer.add_link_class("local"),
+                      global = writer.add_link_class("global");
   for (std::uint32_t r = 0; r < groups * a; ++r) {
-    for (std::uint32_t i = 0; i < p; ++i) writer.cable(r * p + i, shape.routers + r, host);
+    for (std::uint32_t i = 0; i < p; ++i) writer.add_cable(r * p + i, shape.routers + r, host);
     for (std::uint32_t other = r + 1; other < (r / a + 1) * a; ++other)
-      writer.cable(shape.routers + r, shape.routers + other, local);
+      writer.add_cable(shape.routers + r, shape.routers + other, local);
   }
   connect_groups(writer, shape, groups, global);
   return finish(std::move(writer), shape);
@@ -115,16 +115,16 @@ Result<Network> make_dragonfly_plus(NetworkParams& params, std::uint32_t ranks) 
     return error(Code::invalid_argument, "{}: radix={} is not an even number of ports",
                  params.kind(), radix);
   NetworkWriter writer(params.kind(), params.text());
-  writer.level("rank", groups * half * half);
+  writer.add_level("rank", groups * half * half);
   DragonflyPlus shape{half};
-  shape.leaves = writer.level("leaf switch", groups * half);
-  shape.spines = writer.level("spine switch", groups * half);
-  const std::uint32_t host = writer.link_class("host"), local = writer.link_class("local"),
-                      global = writer.link_class("global");
+  shape.leaves = writer.add_level("leaf switch", groups * half);
+  shape.spines = writer.add_level("spine switch", groups * half);
+  const std::uint32_t host = writer.add_link_class("host"), local = writer.add_link_class("local"),
+                      global = writer.add_link_class("global");
   for (std::uint32_t leaf = 0; leaf < groups * half; ++leaf)
     for (std::uint32_t i = 0; i < half; ++i) {
-      writer.cable(leaf * half + i, shape.leaves + leaf, host);
-      writer.cable(shape.leaves + leaf, shape.spines + leaf / half * half + i, local);
+      writer.add_cable(leaf * half + i, shape.leaves + leaf, host);
+      writer.add_cable(shape.leaves + leaf, shape.spines + leaf / half * half + i, local);
     }
   connect_groups(writer, shape, groups, global);
   return finish(std::move(writer), shape);

@@ -51,21 +51,21 @@ Result<Network> make_fat_tree(NetworkParams& params, std::uint32_t ranks) {
                  "{}: taper={} does not divide the {} cables above an edge switch", params.kind(),
                  taper, half);
   NetworkWriter writer(params.kind(), params.text());
-  writer.level("rank", k * half * half);
+  writer.add_level("rank", k * half * half);
   FatTree tree{half, half / taper, 0, 0, 0};
-  tree.edges = writer.level("edge switch", k * half);
-  tree.aggregations = writer.level("aggregation switch", k * tree.up);
-  tree.cores = writer.level("core switch", tree.up * half);
-  const std::uint32_t host = writer.link_class("host"), edge = writer.link_class("edge"),
-                      core = writer.link_class("core");
+  tree.edges = writer.add_level("edge switch", k * half);
+  tree.aggregations = writer.add_level("aggregation switch", k * tree.up);
+  tree.cores = writer.add_level("core switch", tree.up * half);
+  const std::uint32_t host = writer.add_link_class("host"), edge = writer.add_link_class("edge"),
+                      core = writer.add_link_class("core");
   for (std::uint32_t e = 0; e < k * half; ++e) {
-    for (std::uint32_t i = 0; i < half; ++i) writer.cable(e * half + i, tree.edges + e, host);
+    for (std::uint32_t i = 0; i < half; ++i) writer.add_cable(e * half + i, tree.edges + e, host);
     for (std::uint32_t u = 0; u < tree.up; ++u)
-      writer.cable(tree.edges + e, tree.aggregations + e / half * tree.up + u, edge);
+      writer.add_cable(tree.edges + e, tree.aggregations + e / half * tree.up + u, edge);
   }
   for (std::uint32_t a = 0; a < k * tree.up; ++a)
     for (std::uint32_t i = 0; i < half; ++i)
-      writer.cable(tree.aggregations + a, tree.cores + a % tree.up * half + i, core);
+      writer.add_cable(tree.aggregations + a, tree.cores + a % tree.up * half + i, core);
   return std::move(writer).finish(
       [tree](std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& nodes) {
         tree.path(from, to, nodes);

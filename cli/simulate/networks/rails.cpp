@@ -16,14 +16,14 @@ Result<Network> make_rails(NetworkParams& params, std::uint32_t ranks) {
   const double inside_gb_per_s = params.real("inside", 150);
   ANYCCL_CHECK(params.status());
   NetworkWriter writer(params.kind(), params.text());
-  writer.level("rank", hosts * devices);
-  const std::uint32_t host_switches = writer.level("host switch", hosts);
-  const std::uint32_t rails = writer.level("rail", devices);
-  const std::uint32_t inside = writer.link_class("inside", inside_gb_per_s * 1e9),
-                      rail = writer.link_class("rail");
+  writer.add_level("rank", hosts * devices);
+  const std::uint32_t host_switches = writer.add_level("host switch", hosts);
+  const std::uint32_t rails = writer.add_level("rail", devices);
+  const std::uint32_t inside = writer.add_link_class("inside", inside_gb_per_s * 1e9),
+                      rail = writer.add_link_class("rail");
   for (std::uint32_t i = 0; i < hosts * devices; ++i) {
-    writer.cable(i, host_switches + i / devices, inside);
-    writer.cable(i, rails + i % devices, rail);
+    writer.add_cable(i, host_switches + i / devices, inside);
+    writer.add_cable(i, rails + i % devices, rail);
   }
   return std::move(writer).finish(
       [=](std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>& nodes) {

@@ -68,7 +68,7 @@ std::string size_text(const WrittenSize& size, bool bare) {
 
 }  // namespace
 
-std::vector<int> in_order(const std::vector<int>& host_of, int ranks) {
+std::vector<int> renumber_hosts(const std::vector<int>& host_of, int ranks) {
   if (host_of.empty()) return std::vector<int>(static_cast<std::size_t>(ranks));
   std::map<int, int> number;
   std::vector<int> numbered;
@@ -77,7 +77,7 @@ std::vector<int> in_order(const std::vector<int>& host_of, int ranks) {
   return numbered;
 }
 
-WrittenAlgorithm written(const Algorithm& algorithm, std::span<const Shape> shapes) {
+WrittenAlgorithm written_form(const Algorithm& algorithm, std::span<const Shape> shapes) {
   WrittenAlgorithm all{.name = std::string(algorithm.name), .collective = algorithm.collective};
   all.place_texts = std::make_shared<std::deque<std::string>>();
   for (Shape shape : shapes) {
@@ -86,7 +86,7 @@ WrittenAlgorithm written(const Algorithm& algorithm, std::span<const Shape> shap
     shape.with_dependencies = false;
     WrittenSize& size = all.sizes.emplace_back();
     size.ranks = shape.size;
-    if (!shape.host_of.empty()) size.host_of = in_order(shape.host_of, shape.size);
+    if (!shape.host_of.empty()) size.host_of = renumber_hosts(shape.host_of, shape.size);
     for (int r = 0; r < shape.size; ++r) {
       Schedule schedule = algorithm.build(shape, Rank{r});
       size.chunks_per_block = schedule.contract.chunks_per_block();

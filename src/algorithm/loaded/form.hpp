@@ -49,7 +49,7 @@ struct WrittenAlgorithm {
 };
 
 /// Hosts numbered in the order of their first ranks. Of none: one host for all.
-std::vector<int> in_order(const std::vector<int>& host_of, int ranks);
+std::vector<int> renumber_hosts(const std::vector<int>& host_of, int ranks);
 
 /// The text as an algorithm, each slice and peer of which exists; whether it is right is for
 /// check_shape(). `file`: for messages. Errors: invalid_argument, naming the place in the text:
@@ -57,7 +57,7 @@ std::vector<int> in_order(const std::vector<int>& host_of, int ranks);
 Result<WrittenAlgorithm> parse_algorithm(std::string_view text, const std::string& file);
 
 /// An algorithm as it is for these shapes, which it supports. Root and in_place do not matter.
-WrittenAlgorithm written(const Algorithm& algorithm, std::span<const Shape> shapes);
+WrittenAlgorithm written_form(const Algorithm& algorithm, std::span<const Shape> shapes);
 
 /// The text; parse_algorithm() gives the same again. A line for each rank. `bare`: without `about`
 /// and places, which change nothing.

@@ -157,7 +157,7 @@ const WrittenSize* LoadedAlgorithm::find(const Shape& shape) const {
     if (size.ranks != shape.size) continue;
     if (size.host_of.empty()) {
       any_hosts = &size;
-    } else if (size.host_of == in_order(shape.host_of, shape.size)) {
+    } else if (size.host_of == renumber_hosts(shape.host_of, shape.size)) {
       const bool turns = is_rooted(shape.collective) && shape.root != Rank{0};
       if (!turns) return &size;  // turned, its hosts would be others
     }
@@ -182,7 +182,7 @@ Schedule LoadedAlgorithm::replay(const WrittenSize& size, const Shape& shape, Ra
   for (std::size_t i = 0; i < rank.steps.size(); ++i) {
     const Step& step = rank.steps[i];
     const Slice src = turned.slice(step.src);
-    b.at(i < rank.places.size() ? rank.places[i] : "");
+    b.set_place(i < rank.places.size() ? rank.places[i] : "");
     replay_step(b, step, turned.peers(step.peers), copies_input ? copied.slice(src) : src,
                 turned.slice(step.dst));
   }

@@ -331,7 +331,7 @@ class FormReader {
       ANYCCL_TRY(const std::uint32_t host, value.at(r).number(0, Limits::kRanks));
       hosts.push_back(static_cast<int>(host));
     }
-    size.host_of = in_order(hosts, size.ranks);
+    size.host_of = renumber_hosts(hosts, size.ranks);
     return {};
   }
 

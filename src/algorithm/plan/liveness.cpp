@@ -13,8 +13,8 @@ Liveness::Liveness(const Schedule& s) : uses_(s.cells()) {
   }
 }
 
-std::vector<Liveness::Use>::const_iterator Liveness::after(std::uint32_t step,
-                                                           std::uint32_t cell) const {
+std::vector<Liveness::Use>::const_iterator Liveness::first_use_after(std::uint32_t step,
+                                                                     std::uint32_t cell) const {
   return std::partition_point(uses_[cell].begin(), uses_[cell].end(),
                               [step](const Use& u) { return u.step <= step; });
 }
@@ -22,7 +22,7 @@ std::vector<Liveness::Use>::const_iterator Liveness::after(std::uint32_t step,
 bool Liveness::dead_after(std::uint32_t step, const std::vector<std::uint32_t>& cells,
                           bool scratch) const {
   return std::all_of(cells.begin(), cells.end(), [&](std::uint32_t c) {
-    const auto next = after(step, c);
+    const auto next = first_use_after(step, c);
     return next == uses_[c].end() ? scratch : next->write;
   });
 }
@@ -33,7 +33,7 @@ bool Liveness::written_after(std::uint32_t step, const std::vector<std::uint32_t
 
 std::vector<std::uint32_t> Liveness::writes_after(std::uint32_t step, std::uint32_t cell) const {
   std::vector<std::uint32_t> steps;
-  for (auto use = after(step, cell); use != uses_[cell].end(); ++use)
+  for (auto use = first_use_after(step, cell); use != uses_[cell].end(); ++use)
     if (use->write) steps.push_back(use->step);
   return steps;
 }
@@ -41,7 +41,7 @@ std::vector<std::uint32_t> Liveness::writes_after(std::uint32_t step, std::uint3
 bool Liveness::written_between(std::uint32_t from, std::uint32_t to,
                                const std::vector<std::uint32_t>& cells) const {
   return std::any_of(cells.begin(), cells.end(), [&](std::uint32_t c) {
-    return std::any_of(after(from, c), uses_[c].end(),
+    return std::any_of(first_use_after(from, c), uses_[c].end(),
                        [to](const Use& u) { return u.write && u.step < to; });
   });
 }
@@ -62,7 +62,7 @@ bool overlap(const Cells& ascending, const Cells& cells) {
 }
 
 // The cells that a step reads; a send reads on behalf of its peers.
-Cells sources(const Schedule& s, const Step& step) {
+Cells cells_read_by(const Schedule& s, const Step& step) {
   if (step.op != Op::send) return s.access(step).reads;
   Cells cells;
   for (std::size_t k = 0; k < step.peers.size(); ++k)
@@ -91,7 +91,7 @@ std::optional<std::vector<std::uint32_t>> readers_of_guard(const Schedule& s,
   std::vector<std::uint32_t> readers;
   for (std::uint32_t i = at + 1; i < s.steps.size(); ++i) {
     const Step& step = s.steps[i];
-    if (!overlap(cells, sources(s, step))) continue;
+    if (!overlap(cells, cells_read_by(s, step))) continue;
     if (step.src != copy.dst || !may_read(s, step, source) ||
         liveness.written_between(at, i, source))
       return {};

@@ -26,7 +26,7 @@ class Liveness {
     std::uint32_t step;
     bool write;  // a step that reads and writes a cell has its read first
   };
-  std::vector<Use>::const_iterator after(std::uint32_t step, std::uint32_t cell) const;
+  std::vector<Use>::const_iterator first_use_after(std::uint32_t step, std::uint32_t cell) const;
   std::vector<std::vector<Use>> uses_;
 };
 

@@ -45,7 +45,7 @@ class Lowering {
   }
 
   // Ranks come in their order.
-  Status meet(const Schedule& peer) {
+  Status match_with(const Schedule& peer) {
     ANYCCL_CHECK(match_receives(peer));
     return match_sends(peer);
   }
@@ -323,7 +323,7 @@ Result<std::vector<Plan>> lower_each(const std::vector<Schedule>& ranks, bool fu
   std::vector<Plan> plans;
   for (const Schedule& s : ranks) {
     Lowering lowering(s, matchings, fuse);
-    for (const Schedule& peer : ranks) ANYCCL_CHECK(lowering.meet(peer));
+    for (const Schedule& peer : ranks) ANYCCL_CHECK(lowering.match_with(peer));
     ANYCCL_TRY(Plan plan, lowering.finish(slots));
     plans.push_back(std::move(plan));
   }
@@ -340,7 +340,7 @@ Result<Plan> lower(const std::function<Schedule(Rank)>& build, int size, Rank me
   for (Rank rank{0}; index(rank) < size; rank = Rank{index(rank) + 1}) {
     const Schedule schedule = build(rank);
     matchings.push_back(matching_of(schedule).with(me));
-    ANYCCL_CHECK(lowering.meet(schedule));
+    ANYCCL_CHECK(lowering.match_with(schedule));
   }
   ANYCCL_CHECK(check_limits(mine.contract.shape().collective, matchings));
   return lowering.finish(slots);

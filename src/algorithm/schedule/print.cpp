@@ -6,7 +6,7 @@
 namespace anyccl {
 namespace {
 
-std::string range(const Schedule& s, const Slice& slice, std::size_t k) {
+std::string range_text(const Schedule& s, const Slice& slice, std::size_t k) {
   auto first = slice.first + static_cast<std::uint32_t>(k) * slice.stride;
   const std::uint32_t chunks = s.chunks(slice.space);
   if (slice.space != Space::scratch && chunks > 0) first %= chunks;  // circular
@@ -15,11 +15,11 @@ std::string range(const Schedule& s, const Slice& slice, std::size_t k) {
 }
 
 std::string term(const Schedule& s, const Slice& slice, std::size_t k = 0) {
-  return fmt::format("{}[{}]", name(slice.space), range(s, slice, k));
+  return fmt::format("{}[{}]", name(slice.space), range_text(s, slice, k));
 }
 
 // "1", or "0 1 2" for several: the peers, without the rank itself.
-std::string peers(const Schedule& s, const Step& step) {
+std::string peers_text(const Schedule& s, const Step& step) {
   std::vector<int> others;
   for (Rank r : step.peers)
     if (r != s.rank) others.push_back(index(r));
@@ -27,7 +27,7 @@ std::string peers(const Schedule& s, const Step& step) {
 }
 
 // Piece by piece where they differ: "output[0] = from 0, output[1] = input[1], ..."
-std::string moves(const Schedule& s, const Step& step) {
+std::string moves_text(const Schedule& s, const Step& step) {
   std::vector<std::string> parts;
   for (std::size_t k = 0; k < step.peers.size(); ++k) {
     const Rank from = step.peers[k];
@@ -39,7 +39,7 @@ std::string moves(const Schedule& s, const Step& step) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string sum(const Schedule& s, const Step& step) {
+std::string sum_text(const Schedule& s, const Step& step) {
   std::vector<std::string> parts;
   if (step.op == Op::reduce) parts.push_back(term(s, step.dst));
   for (std::size_t k = 0; k < step.peers.size(); ++k)
@@ -48,8 +48,8 @@ std::string sum(const Schedule& s, const Step& step) {
   return fmt::format("{} = {}", term(s, step.dst), fmt::join(parts, " + "));
 }
 
-std::string sent(const Schedule& s, const Step& step) {
-  if (step.src.stride == 0) return fmt::format("{} to {}", term(s, step.src), peers(s, step));
+std::string sent_text(const Schedule& s, const Step& step) {
+  if (step.src.stride == 0) return fmt::format("{} to {}", term(s, step.src), peers_text(s, step));
   std::vector<std::string> parts;
   for (std::size_t k = 0; k < step.peers.size(); ++k)
     if (step.peers[k] != s.rank)
@@ -57,10 +57,10 @@ std::string sent(const Schedule& s, const Step& step) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string effect(const Schedule& s, const Step& step) {
-  if (step.op == Op::send) return sent(s, step);
-  if (step.op == Op::reduce || step.op == Op::recv_reduce) return sum(s, step);
-  return moves(s, step);
+std::string effect_text(const Schedule& s, const Step& step) {
+  if (step.op == Op::send) return sent_text(s, step);
+  if (step.op == Op::reduce || step.op == Op::recv_reduce) return sum_text(s, step);
+  return moves_text(s, step);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ std::string_view name(Space space) {
 
 std::string chunk_text(const Schedule& s, const Slice& slice, std::size_t k) {
   return fmt::format("{} chunk{} {}", name(slice.space), slice.count == 1 ? "" : "s",
-                     range(s, slice, k));
+                     range_text(s, slice, k));
 }
 
 std::string cell_text(const Schedule& s, std::uint32_t cell) {
@@ -104,7 +104,7 @@ std::string to_text(const Schedule& s) {
                   s.chunks(Space::output), s.chunks(Space::scratch));
   for (std::size_t i = 0; i < s.steps.size(); ++i) {
     const Step& step = s.steps[i];
-    text += fmt::format("{:3} {:<11}  {}", i, name(step.op), effect(s, step));
+    text += fmt::format("{:3} {:<11}  {}", i, name(step.op), effect_text(s, step));
     if (!step.after.empty()) text += fmt::format("  (after {})", fmt::join(step.after, " "));
     text += '\n';
   }

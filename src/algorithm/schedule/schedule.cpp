@@ -112,7 +112,7 @@ PeerList Builder::everyone() const {
   return all;
 }
 
-Builder& Builder::at(std::string_view place) {
+Builder& Builder::set_place(std::string_view place) {
   place_ = place;
   return *this;
 }

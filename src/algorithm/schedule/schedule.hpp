@@ -91,7 +91,7 @@ class Builder {
   Builder& recv_reduce(Rank from, Slice own, Slice dst);  ///< dst = own + message
   PeerList everyone() const;                              ///< Ranks 0..n-1, self included.
   /// The next steps are written there (Schedule::places).
-  Builder& at(std::string_view place);
+  Builder& set_place(std::string_view place);
   Schedule finish() &&;
 
  private:

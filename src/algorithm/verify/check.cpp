@@ -94,7 +94,7 @@ Status check_same_bits(const std::vector<Schedule>& ranks, const Outcome& outcom
       const TermId term = outcome.output[r][c];
       const auto [known, fresh] =
           first.try_emplace(ranks[r].origin(Space::output, c), std::pair(r, term));
-      if (!fresh && terms.bits(known->second.second) != terms.bits(term))
+      if (!fresh && terms.bits_key(known->second.second) != terms.bits_key(term))
         return error(Code::internal,
                      "rank {} output chunk {} is {} but at rank {} it is {}: other bits", r, c,
                      terms.text(term), known->second.first, terms.text(known->second.second));

@@ -57,8 +57,8 @@ Order order_of(const Outcome& outcome, Terms& terms, TermId& one) {
   for (const std::vector<TermId>& chunks : outcome.output)
     for (const TermId id : chunks) {
       one = id;
-      const TermId exact = terms.order(id);
-      const TermId either = terms.bits(exact);  // ranks that add the same two may swap them
+      const TermId exact = terms.order_key(id);
+      const TermId either = terms.bits_key(exact);  // ranks that add the same two may swap them
       if (known.try_emplace(terms[id].ranks, either).first->second != either)
         return Order::position;
       if (exact != terms.tree(terms[id].ranks)) order = Order::placement;
@@ -125,17 +125,18 @@ class AlgorithmCheck {
     Outcome first;
     const auto in_place = build_ranks(algorithm_, shape, InPlace::all);
     for (std::size_t r = 0; r < in_place.size(); ++r)
-      ANYCCL_CHECK(named(shape, InPlace::all, check_same_messages(in_place[r], out_of_place[r])));
+      ANYCCL_CHECK(
+          with_names(shape, InPlace::all, check_same_messages(in_place[r], out_of_place[r])));
     for (InPlace way : {InPlace::none, InPlace::all, InPlace::some}) {
       const bool aliases = out_of_place[0].contract.has_bytes();
       if (way != InPlace::none && !aliases) continue;
       if ((way == InPlace::some) == alone_ && aliases && shape.size > kThorough) continue;
       const auto ranks = build_ranks(algorithm_, shape, way);
-      ANYCCL_CHECK(named(shape, way, check_ranks(shape, ranks, first, size)));
+      ANYCCL_CHECK(with_names(shape, way, check_ranks(shape, ranks, first, size)));
       ++report_.shapes;
     }
     const bool plain = shape.root == Rank{0} && shape.host_of.empty();
-    if (plain || alone_) size.cost = counted(first, out_of_place[0].contract);
+    if (plain || alone_) size.cost = counted_cost(first, out_of_place[0].contract);
     return {};
   }
 
@@ -145,7 +146,7 @@ class AlgorithmCheck {
     Terms terms;
     ANYCCL_TRY(Outcome outcome, check(ranks, terms, thorough));
     if (reduces(shape.collective)) ANYCCL_CHECK(check_order(shape, outcome, terms, size));
-    const Cost spent = counted(outcome, ranks[0].contract);
+    const Cost spent = counted_cost(outcome, ranks[0].contract);
     if (const Cost promised = algorithm_.cost ? algorithm_.cost(shape) : spent; promised != spent)
       return error(
           Code::internal,
@@ -164,7 +165,7 @@ class AlgorithmCheck {
     TermId one = Terms::kGarbage;
     Order order = order_of(outcome, terms, one);
     if (order == Order::placement && is_rooted(shape.collective)) {
-      const std::string order_now = terms.shape(one);
+      const std::string order_now = terms.shape_key(one);
       if (of_root_.try_emplace(shape.host_of, order_now).first->second != order_now)
         order = Order::position;
     }
@@ -175,12 +176,12 @@ class AlgorithmCheck {
                  terms.text(one), name(promised));
   }
 
-  static Cost counted(const Outcome& outcome, const Contract& contract) {
+  static Cost counted_cost(const Outcome& outcome, const Contract& contract) {
     const std::uint32_t of = contract.chunks(contract.shape().root, Space::input);
     return {outcome.rounds, outcome.sent, of, outcome.roundings};
   }
 
-  Status named(const Shape& shape, InPlace in_place, const Status& s) const {
+  Status with_names(const Shape& shape, InPlace in_place, const Status& s) const {
     if (s.ok()) return s;
     return error(s.code(), "{}: {}", describe(algorithm_, shape, in_place), s.message());
   }

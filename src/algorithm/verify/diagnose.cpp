@@ -25,14 +25,14 @@ std::string Engine::when(std::size_t operation, std::uint32_t tile) const {
 }
 
 // The chunks that the step is about.
-std::string Engine::target(const Lane& lane, const PlanStep& step) const {
+std::string Engine::target_text(const Lane& lane, const PlanStep& step) const {
   const bool stores = (step.flags & (PlanStep::store | PlanStep::combine)) != 0;
   return chunk_text(plan(lane).schedule, stores
                                              ? Slice{Space(step.dst_space), step.dst, step.count}
                                              : Slice{Space(step.src_space), step.src, step.count});
 }
 
-std::string Engine::position(std::size_t rank) const {
+std::string Engine::position_text(std::size_t rank) const {
   const Member& m = members_[rank];
   if (m.done) return "which has returned";
   for (const Lane& lane : m.lanes)
@@ -52,7 +52,7 @@ Engine::Blocker Engine::blocker(Member& m) {
   if (!first.why.ok()) return first;
   for (const Publication& p : m.publications[m.operation]) {
     Clock known = m.lanes[0].now;
-    if (p.lent && !released(m, m.operation, p, &known))
+    if (p.lent && !is_released(m, m.operation, p, &known))
       return missing_release(m, m.operation, p, fmt::format("rank {} waits to return", m.rank));
   }
   return {error(Code::internal, "deadlock: rank {} cannot return", m.rank)};
@@ -67,15 +67,15 @@ Engine::Blocker Engine::blocker(Lane& lane) {
   if (!at_end) {
     const Ref* refs = plan(lane).refs.data() + step->first_ref;
     for (std::uint32_t k = 0; k < step->operands; ++k)
-      if (refs[k].rank != lane.rank && find(lane, refs[k]) == nullptr)
+      if (refs[k].rank != lane.rank && find_publication(lane, refs[k]) == nullptr)
         return missing_message(lane, refs[k], *step);
     const bool publishes = (step->flags & PlanStep::publish) != 0;
-    if (publishes && !slot_free(lane, *step, &known)) {
+    if (publishes && !is_slot_free(lane, *step, &known)) {
       const std::uint32_t i =
           lane.tile * static_cast<std::uint32_t>(plan(lane).published.size()) + step->publication;
       const Occupant& now = m.slots[slot(m.operation, i)];
       const std::string waits =
-          fmt::format("{} on {} waits for slot {} of bank {}", what, target(lane, *step),
+          fmt::format("{} on {} waits for slot {} of bank {}", what, target_text(lane, *step),
                       i % setting_.slots, m.operation % setting_.banks);
       if (now.operation < 0 || (now.operation == static_cast<std::int64_t>(m.operation) &&
                                 now.number + setting_.slots != i))
@@ -87,11 +87,11 @@ Engine::Blocker Engine::blocker(Lane& lane) {
   }
   for (std::uint32_t i : lane.lent) {
     const Publication& p = m.publications[m.operation][i];
-    if (!released(m, m.operation, p, &known))
+    if (!is_released(m, m.operation, p, &known))
       return missing_release(
           m, m.operation, p,
           at_end ? fmt::format("{} waits to end", what)
-                 : fmt::format("{} waits to overwrite {}", what, target(lane, *step)));
+                 : fmt::format("{} waits to overwrite {}", what, target_text(lane, *step)));
   }
   return {error(Code::internal, "deadlock: {} waits", what)};
 }
@@ -105,11 +105,11 @@ Engine::Blocker Engine::missing_message(Lane& lane, const Ref& ref, const PlanSt
       return {error(Code::internal,
                     "{} looks for rank {}'s publication {} ({}) as number {} in slot {}, but it is "
                     "number {} in slot {}",
-                    what, ref.rank, ref.publication, target(lane, step), wanted,
+                    what, ref.rank, ref.publication, target_text(lane, step), wanted,
                     wanted % setting_.slots, p.number, p.number % setting_.slots),
               true};
   return {error(Code::internal, "deadlock: {} waits for rank {} to send {}, {}", what, ref.rank,
-                target(lane, step), position(ref.rank))};
+                target_text(lane, step), position_text(ref.rank))};
 }
 
 // Why a publication is not released: its reader has not read it, or does not say so.
@@ -118,7 +118,7 @@ Engine::Blocker Engine::missing_release(const Member& m, std::size_t operation,
   const std::uint32_t round = p.tile / setting_.lanes;
   for (const Reader& r : plan(m.rank, operation).readers[p.index]) {
     const std::uint32_t tick = round * r.ticks + r.tick;
-    if (posted(r.rank, operation, p.tile % setting_.lanes, tick) != nullptr) continue;
+    if (find_post(r.rank, operation, p.tile % setting_.lanes, tick) != nullptr) continue;
     const auto read = std::find_if(p.reads.begin(), p.reads.end(),
                                    [&](const Read& x) { return x.rank == r.rank; });
     const bool silent = read == p.reads.end() || read->left == 0;
@@ -129,10 +129,10 @@ Engine::Blocker Engine::missing_release(const Member& m, std::size_t operation,
       return {error(Code::internal,
                     "deadlock: {} until rank {} posts that it has read {}, which it never does "
                     "(missing post), {}",
-                    what, r.rank, source, position(r.rank)),
+                    what, r.rank, source, position_text(r.rank)),
               true};
     return {error(Code::internal, "deadlock: {} until rank {} has read {}, {}", what, r.rank,
-                  source, position(r.rank))};
+                  source, position_text(r.rank))};
   }
   return {error(Code::internal, "deadlock: {}", what)};
 }

@@ -153,7 +153,7 @@ bool Engine::finish(Member& m) {
   for (const Lane& lane : m.lanes) join(now, lane.now);
   const auto& publications = m.publications[m.operation];
   for (const Publication& p : publications)
-    if (p.lent && !released(m, m.operation, p, &now)) return false;
+    if (p.lent && !is_released(m, m.operation, p, &now)) return false;
   for (const Publication& p : publications)
     if (const Read* late = unread(now, p); p.lent && late != nullptr)
       return fail(error(Code::internal,
@@ -186,10 +186,10 @@ bool Engine::advance(Lane& lane) {
   if (!error_.ok()) return false;
   if (lane.pc == plan(lane).steps.size()) return end_tile(lane);
   const PlanStep& step = plan(lane).steps[lane.pc];
-  if (!ready(lane, step)) return false;
+  if (!is_ready(lane, step)) return false;
   ++lane.now[self(lane.rank, lane.lane)];
   before_ = lane.now;
-  std::vector<std::vector<TermId>> values = operands(lane, step);
+  std::vector<std::vector<TermId>> values = load_operands(lane, step);
   if (!error_.ok()) return false;
   if (has(step, PlanStep::combine) && !combine(lane, step, values)) return false;
   if (setting_.trace) trace(lane, step, values);
@@ -200,18 +200,18 @@ bool Engine::advance(Lane& lane) {
   return true;
 }
 
-bool Engine::ready(Lane& lane, const PlanStep& step) {
+bool Engine::is_ready(Lane& lane, const PlanStep& step) {
   const Ref* refs = plan(lane).refs.data() + step.first_ref;
   for (std::uint32_t k = 0; k < step.operands; ++k)
-    if (refs[k].rank != lane.rank && find(lane, refs[k]) == nullptr) return false;
+    if (refs[k].rank != lane.rank && find_publication(lane, refs[k]) == nullptr) return false;
   learned_ = lane.now;
-  if (has(step, PlanStep::publish) && !slot_free(lane, step, &learned_)) return false;
+  if (has(step, PlanStep::publish) && !is_slot_free(lane, step, &learned_)) return false;
   if (setting_.rendezvous && !lent_is_read(lane, &step, &learned_)) return false;
   std::swap(lane.now, learned_);
   return true;
 }
 
-std::vector<std::vector<TermId>> Engine::operands(Lane& lane, const PlanStep& step) {
+std::vector<std::vector<TermId>> Engine::load_operands(Lane& lane, const PlanStep& step) {
   const Schedule& s = plan(lane).schedule;
   const auto load = [&](const Slice& slice, std::size_t k) {
     std::vector<TermId> values;
@@ -231,7 +231,7 @@ std::vector<std::vector<TermId>> Engine::operands(Lane& lane, const PlanStep& st
 
 std::vector<TermId> Engine::receive(Lane& lane, const Ref& ref, std::size_t at,
                                     std::uint32_t count) {
-  Publication& p = *find(lane, ref);
+  Publication& p = *find_publication(lane, ref);
   const Plan& theirs = plan(ref.rank, member(lane).operation);
   const auto told = std::find_if(theirs.readers[p.index].begin(), theirs.readers[p.index].end(),
                                  [&](const Reader& r) { return r.rank == lane.rank; });
@@ -288,7 +288,8 @@ bool Engine::store(Lane& lane, const PlanStep& step,
     // Operands that are neither combined nor published are put into place as they come.
     const bool streams = !has(step, PlanStep::combine) && !has(step, PlanStep::publish);
     Clock& known = streams ? before_ : lane.now;
-    if (streams && !lane.lent.empty() && ref.rank != lane.rank) join(known, find(lane, ref)->when);
+    if (streams && !lane.lent.empty() && ref.rank != lane.rank)
+      join(known, find_publication(lane, ref)->when);
     for (std::size_t i = 0; i < cells.size(); ++i) {
       for (std::uint32_t number : lane.lent) {
         const Publication& p = publications[number];

@@ -87,8 +87,8 @@ class Engine {
   std::bitset<kMaxRanks> wanted_ranks(const Schedule& s, Origin want) const;
   static std::string wanted_text(const Schedule& s, Origin want);
   bool finish(Member& m);
-  bool ready(Lane& lane, const PlanStep& step);
-  std::vector<std::vector<TermId>> operands(Lane& lane, const PlanStep& step);
+  bool is_ready(Lane& lane, const PlanStep& step);
+  std::vector<std::vector<TermId>> load_operands(Lane& lane, const PlanStep& step);
   std::vector<TermId> receive(Lane& lane, const Ref& ref, std::size_t at, std::uint32_t count);
   bool combine(Lane& lane, const PlanStep& step, std::vector<std::vector<TermId>>& values);
   bool store(Lane& lane, const PlanStep& step, const std::vector<std::vector<TermId>>& values);
@@ -98,15 +98,16 @@ class Engine {
              const std::vector<std::vector<TermId>>& values);
 
   // happens_before.cpp: what has surely happened before
-  Publication* find(const Lane& lane, const Ref& ref);
+  Publication* find_publication(const Lane& lane, const Ref& ref);
   std::uint32_t number(const Lane& lane, const Ref& ref) const;
   std::size_t slot(std::size_t operation, std::uint32_t number) const;
-  const Clock* posted(std::size_t reader, std::size_t operation, std::size_t lane,
-                      std::uint32_t tick) const;
-  bool released(const Member& m, std::size_t operation, const Publication& p, Clock* known) const;
-  bool slot_free(Lane& lane, const PlanStep& step, Clock* known);
+  const Clock* find_post(std::size_t reader, std::size_t operation, std::size_t lane,
+                         std::uint32_t tick) const;
+  bool is_released(const Member& m, std::size_t operation, const Publication& p,
+                   Clock* known) const;
+  bool is_slot_free(Lane& lane, const PlanStep& step, Clock* known);
   bool lent_is_read(Lane& lane, const PlanStep* step, Clock* known);
-  std::vector<std::uint32_t> written(const Lane& lane, const PlanStep& step) const;
+  std::vector<std::uint32_t> cells_written(const Lane& lane, const PlanStep& step) const;
   std::vector<std::uint32_t> published_cells(const Lane& lane, const PlanStep& step) const;
   const Read* unread(const Clock& known, const Publication& p) const;
   const Read* unread(const Lane& lane, const Clock& known, const Publication& p,
@@ -118,10 +119,10 @@ class Engine {
   Blocker missing_message(Lane& lane, const Ref& ref, const PlanStep& step);
   Blocker missing_release(const Member& m, std::size_t operation, const Publication& p,
                           const std::string& what);
-  std::string position(std::size_t rank) const;
+  std::string position_text(std::size_t rank) const;
   std::string where(const Lane& lane) const;
   std::string when(std::size_t operation, std::uint32_t tile) const;
-  std::string target(const Lane& lane, const PlanStep& step) const;
+  std::string target_text(const Lane& lane, const PlanStep& step) const;
 
   const Plan& plan(std::size_t rank, std::size_t operation) const {
     return (*operations_[operation].plans)[rank];

@@ -20,7 +20,7 @@ std::uint32_t Engine::number(const Lane& lane, const Ref& ref) const {
 }
 
 // The publication an operand wants, where the reader looks for it; null while it is not there.
-Engine::Publication* Engine::find(const Lane& lane, const Ref& ref) {
+Engine::Publication* Engine::find_publication(const Lane& lane, const Ref& ref) {
   const std::size_t e = member(lane).operation;
   Member& from = members_[ref.rank];
   const std::uint32_t i = number(lane, ref);
@@ -31,8 +31,8 @@ Engine::Publication* Engine::find(const Lane& lane, const Ref& ref) {
 }
 
 // The earliest event by which `reader` made known that it got so far.
-const Clock* Engine::posted(std::size_t reader, std::size_t operation, std::size_t lane,
-                            std::uint32_t tick) const {
+const Clock* Engine::find_post(std::size_t reader, std::size_t operation, std::size_t lane,
+                               std::uint32_t tick) const {
   const Member& m = members_[reader];
   const auto& posts = m.lanes[lane].posts[operation];
   const auto it = std::partition_point(posts.begin(), posts.end(),
@@ -42,20 +42,20 @@ const Clock* Engine::posted(std::size_t reader, std::size_t operation, std::size
 }
 
 // Rule 3. Adds to `known` what the publisher learns by it.
-bool Engine::released(const Member& m, std::size_t operation, const Publication& p,
-                      Clock* known) const {
+bool Engine::is_released(const Member& m, std::size_t operation, const Publication& p,
+                         Clock* known) const {
   if (static_cast<std::int64_t>(operation) <= m.all_finished) return true;
   const std::uint32_t round = p.tile / setting_.lanes;
   for (const Reader& r : plan(m.rank, operation).readers[p.index]) {
     const Clock* then =
-        posted(r.rank, operation, p.tile % setting_.lanes, round * r.ticks + r.tick);
+        find_post(r.rank, operation, p.tile % setting_.lanes, round * r.ticks + r.tick);
     if (then == nullptr) return false;
     join(*known, *then);
   }
   return true;
 }
 
-bool Engine::slot_free(Lane& lane, const PlanStep& step, Clock* known) {
+bool Engine::is_slot_free(Lane& lane, const PlanStep& step, Clock* known) {
   const Member& m = member(lane);
   const std::uint32_t i =
       lane.tile * static_cast<std::uint32_t>(plan(lane).published.size()) + step.publication;
@@ -64,24 +64,24 @@ bool Engine::slot_free(Lane& lane, const PlanStep& step, Clock* known) {
   if (i >= setting_.slots && !(same && now.number == i - setting_.slots)) return false;  // rule 2
   if (now.operation < 0 || setting_.rendezvous) return true;
   const auto e = static_cast<std::size_t>(now.operation);
-  return released(m, e, m.publications[e][now.number], known);
+  return is_released(m, e, m.publications[e][now.number], known);
 }
 
 // Whether what `step` (null: the end of the tile) overwrites is no longer lent.
 bool Engine::lent_is_read(Lane& lane, const PlanStep* step, Clock* known) {
   const Member& m = member(lane);
-  const auto cells = step == nullptr ? std::vector<std::uint32_t>{} : written(lane, *step);
+  const auto cells = step == nullptr ? std::vector<std::uint32_t>{} : cells_written(lane, *step);
   for (std::uint32_t i : lane.lent) {
     const Publication& p = m.publications[m.operation][i];
     const bool hit = std::any_of(cells.begin(), cells.end(), [&](std::uint32_t c) {
       return std::find(p.cells.begin(), p.cells.end(), c) != p.cells.end();
     });
-    if ((hit || step == nullptr) && !released(m, m.operation, p, known)) return false;
+    if ((hit || step == nullptr) && !is_released(m, m.operation, p, known)) return false;
   }
   return true;
 }
 
-std::vector<std::uint32_t> Engine::written(const Lane& lane, const PlanStep& step) const {
+std::vector<std::uint32_t> Engine::cells_written(const Lane& lane, const PlanStep& step) const {
   const Plan& p = plan(lane);
   std::vector<std::uint32_t> cells;
   if (!has(step, PlanStep::store)) return cells;

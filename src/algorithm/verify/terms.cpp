@@ -99,26 +99,26 @@ Result<TermId> Terms::combine(Combine how, std::span<const TermId> parts) {
   return how == Combine::sum ? fold(parts, true) : intern(all);
 }
 
-TermId Terms::bits(TermId id) {
+TermId Terms::bits_key(TermId id) {
   if (const TermId known = at(bits_, id); known != kGarbage) return known;
   const Term t = terms_[id];
   TermId result = id;
   if (t.left != kGarbage) {
-    const TermId a = bits(t.left), b = bits(t.right);
+    const TermId a = bits_key(t.left), b = bits_key(t.right);
     result = add(std::min(a, b), std::max(a, b), t.ends_step);
   }
   return at(bits_, id) = result;
 }
 
-TermId Terms::order(TermId id) {
+TermId Terms::order_key(TermId id) {
   if (const TermId known = at(orders_, id); known != kGarbage) return known;
   const Term t = terms_[id];
   TermId result = kGarbage;
   if (t.left == kGarbage) {
     result = intern({.ranks = t.ranks});
   } else {
-    const TermId left = order(t.left);
-    result = add(left, order(t.right), false);
+    const TermId left = order_key(t.left);
+    result = add(left, order_key(t.right), false);
   }
   return at(orders_, id) = result;
 }
@@ -144,9 +144,9 @@ std::string Terms::expression(TermId id) const {
   return fmt::format("{}", fmt::join(words, "+"));
 }
 
-std::string Terms::shape(TermId id) const {
+std::string Terms::shape_key(TermId id) const {
   if (terms_[id].left == kGarbage) return expression(id);
-  std::string a = shape(terms_[id].left), b = shape(terms_[id].right);
+  std::string a = shape_key(terms_[id].left), b = shape_key(terms_[id].right);
   if (b < a) std::swap(a, b);
   return fmt::format("({}+{})", a, b);
 }

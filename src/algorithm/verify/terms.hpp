@@ -43,14 +43,14 @@ class Terms {
 
   /// Equal for terms that have the same bits for each type and each operator of anyccl: the two
   /// operands of a sum may be swapped.
-  TermId bits(TermId id);
+  TermId bits_key(TermId id);
   /// The order of the additions alone: without the ends of steps, and of chunk 0 of run 0. Types
   /// that are not rounded between steps get the same function where this is equal.
-  TermId order(TermId id);
+  TermId order_key(TermId id);
   /// The order that is the aligned tree over these ranks.
   TermId tree(const std::bitset<kMaxRanks>& ranks);
   /// Equal for terms of any Terms whose order is the same up to swapped operands.
-  std::string shape(TermId id) const;
+  std::string shape_key(TermId id) const;
   std::string text(TermId id) const;  ///< "rank (0+1)+2's chunk 3"; the sum of one step is flat
 
  private:

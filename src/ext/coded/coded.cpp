@@ -72,7 +72,7 @@ Status CodedAllReduce::check(const Call& call) const {
 }
 
 /// All ranks of the group have made the same call.
-Status CodedAllReduce::agree(const Group& group, const Call& call) const {
+Status CodedAllReduce::check_same_call(const Group& group, const Call& call) const {
   if (group.handle == nullptr) return {};
   ANYCCL_TRY(const std::vector<Asked> all, exchange_with_all(*group.handle->comm, asked(call)));
   for (std::size_t i = 1; i < all.size(); ++i)
@@ -87,10 +87,10 @@ Status CodedAllReduce::run(const Call& call) {
   ANYCCL_CHECK(failure_);
   ANYCCL_CHECK(check(call));
   const auto body = [&]() -> Status {
-    ANYCCL_CHECK(agree(all_, call));
+    ANYCCL_CHECK(check_same_call(all_, call));
     if (all_.handle == nullptr) {
-      ANYCCL_CHECK(agree(host_, call));
-      ANYCCL_CHECK(agree(across_, call));
+      ANYCCL_CHECK(check_same_call(host_, call));
+      ANYCCL_CHECK(check_same_call(across_, call));
     }
     if (call.count == 0) return {};
     return is_coded_[place_of(call.dtype)] ? run_between_hosts(call) : all_.handle->comm->run(call);
@@ -130,7 +130,7 @@ Status CodedAllReduce::run_between_hosts(const Call& call) {
     if (turn + 1 < sums_->pieces()) ANYCCL_CHECK(sums_->add(turn + 1));
     if (turn < sums_->pieces()) ANYCCL_CHECK(sums_->wait_for_sum(turn));
     if (exchange_ != nullptr) ANYCCL_CHECK(exchange_->turn(turn));
-    if (turn >= lag) ANYCCL_CHECK(sums_->gather(turn - lag));
+    if (turn >= lag) ANYCCL_CHECK(sums_->start_gather(turn - lag));
   }
   return sums_->finish();
 }

@@ -52,11 +52,11 @@ class CodedAllReduce {
   Status make(Comm& parent, Use use, const std::string& name);
   Status make_groups(Comm& parent, const std::string& name);
   Status measure();
-  Result<Times> times_of(DType dtype);
+  Result<Times> measure_times(DType dtype);
   static std::size_t place_of(DType dtype) { return bytes_of(dtype) == 4 ? 0 : 1; }
 
   Status check(const Call& call) const;
-  Status agree(const Group& group, const Call& call) const;
+  Status check_same_call(const Group& group, const Call& call) const;
   Status run_between_hosts(const Call& call);
   void fail(const Status& why);
 

@@ -35,7 +35,7 @@ std::string describe(const Terms& terms) {
          (terms.everywhere != 0 ? ", everywhere" : "") + (terms.if_slow != 0 ? ", if slow" : "");
 }
 
-Status compare(const std::vector<Terms>& all) {
+Status check_same_terms(const std::vector<Terms>& all) {
   for (std::size_t r = 1; r < all.size(); ++r)
     if (all[r] != all[0])
       return error(Code::invalid_usage, "rank 0 creates a coded AllReduce of {}, but rank {} of {}",
@@ -95,7 +95,7 @@ Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, int
                    use.if_slow};
   ANYCCL_TRY(const std::vector<Terms> all, exchange_with_all(parent, mine));
   ANYCCL_CHECK(known.status());
-  ANYCCL_CHECK(compare(all));
+  ANYCCL_CHECK(check_same_terms(all));
   ANYCCL_TRY(const KernelTable* const kernels, best_kernels());
   Status why;
   try {
@@ -156,7 +156,7 @@ Status CodedAllReduce::make_groups(Comm& parent, const std::string& name) {
   return {};
 }
 
-Result<CodedAllReduce::Times> CodedAllReduce::times_of(DType dtype) {
+Result<CodedAllReduce::Times> CodedAllReduce::measure_times(DType dtype) {
   std::vector<float> x(kMeasured), y(kMeasured);
   for (std::size_t i = 0; i < kMeasured; ++i) x[i] = 1 + static_cast<float>(i % 127) / 128;
   Call call;
@@ -174,7 +174,7 @@ Result<CodedAllReduce::Times> CodedAllReduce::times_of(DType dtype) {
 /// decide the same.
 Status CodedAllReduce::measure() {
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    ANYCCL_TRY(const Times mine, times_of(dtype));
+    ANYCCL_TRY(const Times mine, measure_times(dtype));
     ANYCCL_TRY(const std::vector<Times> all, exchange_with_all(*all_.handle->comm, mine));
     Times slowest{};
     for (const Times& one : all)

@@ -76,7 +76,7 @@ Status CodedExchange::step(std::size_t number, Piece& piece) {
 }
 
 /// Begins to give this rank's slot to all.
-Status CodedExchange::gather(Slots& slots, Piece& piece) {
+Status CodedExchange::start_gather(Slots& slots, Piece& piece) {
   ANYCCL_TRY(piece.operation,
              comm_->issue(bytes_call(Collective::all_gather, slots[me()], slots[0], slots.bytes)));
   return {};
@@ -85,7 +85,7 @@ Status CodedExchange::gather(Slots& slots, Piece& piece) {
 Status CodedExchange::send_all(Piece& piece) {
   piece.sums.resize(ranks(), payload_bytes(codec_, piece.count));
   encode(kernels_, codec_, part_of(x_, piece.first, piece.count), piece.sums[me()]);
-  return gather(piece.sums, piece);
+  return start_gather(piece.sums, piece);
 }
 
 Status CodedExchange::decode_both(Piece& piece) {
@@ -109,7 +109,7 @@ Status CodedExchange::send_chunks(Piece& piece) {
 Status CodedExchange::add_chunk(Piece& piece) {
   recode(kernels_, codec_, piece.received.all(ranks()), chunk(piece, me()).count, piece.sums[me()],
          divisor_);
-  return gather(piece.sums, piece);
+  return start_gather(piece.sums, piece);
 }
 
 Status CodedExchange::decode_sums(Piece& piece) {

@@ -65,7 +65,7 @@ class CodedExchange {
   Status send_chunks(Piece& piece);
   Status add_chunk(Piece& piece);
   Status decode_sums(Piece& piece);
-  Status gather(Slots& slots, Piece& piece);
+  Status start_gather(Slots& slots, Piece& piece);
 
   const CommPtr comm_;
   const Codec codec_;

@@ -31,7 +31,7 @@ CodecVector HostSums::result() const {
 }
 
 /// Where a piece of each slice lies.
-void HostSums::cut(std::size_t piece) {
+void HostSums::set_parts(std::size_t piece) {
   part_firsts_ = firsts_;
   part_counts_ = counts_;
   for (std::size_t s = 0; s < counts_.size(); ++s) {
@@ -50,7 +50,7 @@ Status HostSums::start(const Call& call, std::shared_ptr<Operation>& operation) 
 }
 
 Status HostSums::add(std::size_t piece) {
-  cut(piece);
+  set_parts(piece);
   Call sum;
   sum.collective = Collective::reduce_scatter_v;
   sum.count = part_counts_[me()];
@@ -74,8 +74,8 @@ Status HostSums::wait_for_sum(std::size_t piece) {
   return sum == nullptr ? Status() : comm_->wait(*sum);
 }
 
-Status HostSums::gather(std::size_t piece) {
-  cut(piece);
+Status HostSums::start_gather(std::size_t piece) {
+  set_parts(piece);
   Call all;
   all.collective = Collective::all_gather_v;
   all.dtype = call_.dtype;

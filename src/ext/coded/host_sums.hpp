@@ -31,13 +31,13 @@ class HostSums {
   /// Its sum is there.
   Status wait_for_sum(std::size_t piece);
   /// Starts to give all ranks that piece of the result.
-  Status gather(std::size_t piece);
+  Status start_gather(std::size_t piece);
   /// All of the result is there.
   Status finish();
 
  private:
   std::size_t me() const { return uindex(comm_->rank()); }
-  void cut(std::size_t piece);
+  void set_parts(std::size_t piece);
   Status start(const Call& call, std::shared_ptr<Operation>& operation);
 
   const std::shared_ptr<Comm> comm_;
@@ -45,8 +45,9 @@ class HostSums {
   const CodecKernels& kernels_;
   Call call_;
   std::size_t piece_elements_ = 0, pieces_ = 0;
-  std::vector<std::size_t> firsts_, counts_;            // of the slices
-  std::vector<std::size_t> part_firsts_, part_counts_;  // of the piece that cut() was called for
+  std::vector<std::size_t> firsts_, counts_;  // of the slices
+  std::vector<std::size_t> part_firsts_,
+      part_counts_;  // of the piece that set_parts() was called for
   std::vector<float> wide_, sums_;
   std::shared_ptr<Operation> adds_[2], gathers_;  // the last ones
 };

@@ -21,7 +21,7 @@ Status check(const TokenRouting::Wanted& wanted, int ranks) {
 }
 
 /// Where each begins, one after the other.
-std::vector<std::size_t> begins(const std::vector<std::size_t>& counts) {
+std::vector<std::size_t> begins_of(const std::vector<std::size_t>& counts) {
   std::vector<std::size_t> first(counts.size());
   std::exclusive_scan(counts.begin(), counts.end(), first.begin(), std::size_t{0});
   return first;
@@ -47,7 +47,7 @@ Result<TokenRouting> TokenRouting::make(const Wanted& wanted, std::span<const in
     else
       routing.place_of_[i] = rows++;  // among those of its expert
   }
-  const std::vector<std::size_t> first = begins(routing.sent_);
+  const std::vector<std::size_t> first = begins_of(routing.sent_);
   for (std::size_t i = 0; i < expert_of.size(); ++i)
     if (routing.place_of_[i] != kDropped)
       routing.place_of_[i] += first[static_cast<std::size_t>(expert_of[i])];
@@ -85,7 +85,7 @@ std::vector<std::size_t> TokenRouting::received_from() const {
 std::vector<TokenRouting::Block> TokenRouting::blocks() const {
   const auto experts = static_cast<std::size_t>(local_experts()),
              ranks = static_cast<std::size_t>(ranks_);
-  const std::vector<std::size_t> arrives = begins(received_);
+  const std::vector<std::size_t> arrives = begins_of(received_);
   std::vector<Block> blocks;
   std::size_t next = 0;
   for (std::size_t e = 0; e < experts; ++e)

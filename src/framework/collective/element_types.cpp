@@ -48,7 +48,7 @@ bool is_average_of_few_exponents(const Call& call) {
          (call.dtype == DType::f16 || call.dtype == DType::f8e4m3 || call.dtype == DType::f8e5m2);
 }
 
-Status no_meaning(std::string_view setting, DType type, DType input) {
+Status no_meaning_error(std::string_view setting, DType type, DType input) {
   return error(Code::unsupported, "{} is {} and the call is of {}: besides this there {} {}",
                setting, name_of(type), name_of(input), wider_than(input) == "none" ? "is" : "are",
                wider_than(input));
@@ -82,7 +82,7 @@ Result<ElementTypes> types_of(const Call& call, const CallSettings* settings, bo
                  kLeaves, name_of(types.input), name_of(types.sum));
   if (types.sum != types.input &&
       (!is_wider(types.sum, types.input) || converter(types.input, types.sum) == nullptr))
-    return no_meaning(settings->accumulate ? kAccumulate : kOutput, types.sum, types.input);
+    return no_meaning_error(settings->accumulate ? kAccumulate : kOutput, types.sum, types.input);
   const bool rounds = is_float(types.sum) && is_float(types.output);
   if (types.output != types.sum && (!(rounds || is_wider(types.output, types.sum)) ||
                                     converter(types.sum, types.output) == nullptr))

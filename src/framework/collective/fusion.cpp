@@ -40,7 +40,7 @@ bool is_fusible(const Call& call) {
 }
 
 /// How many blocks the larger side has, at the rank that has most.
-std::size_t blocks(const Call& call, int size) {
+std::size_t most_blocks(const Call& call, int size) {
   return std::max(blocks_held(call.collective, size, true, Space::input),
                   blocks_held(call.collective, size, true, Space::output));
 }
@@ -89,7 +89,7 @@ std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts&
                         const CallSettingsTable& settings) {
   if (calls.size() < 2 || !is_fusible(*calls[0])) return 1;
   const Limits limits = me.network ? kOverNetwork : kInMemory;
-  const std::size_t unit = blocks(*calls[0], me.size) * bytes_of(calls[0]->dtype);
+  const std::size_t unit = most_blocks(*calls[0], me.size) * bytes_of(calls[0]->dtype);
   Written written(std::min(calls.size(), kMostParts));
   std::size_t alike = 0, all = 0;
   for (const Call* call : calls.first(std::min(calls.size(), kMostParts))) {

@@ -193,7 +193,7 @@ Status PlanCache::choose_kernels(const Call& call, PreparedCall& prepared) const
   }
   const bool sums = prepared.op != nullptr || call.op == ReduceOp::avg;
   ANYCCL_TRY(prepared.kernel, reduce_kernel(call.dtype, sums ? ReduceOp::sum : ReduceOp{call.op}));
-  ANYCCL_TRY(prepared.result.divide, last_kernel(call));
+  ANYCCL_TRY(prepared.result.divide, division_kernel(call));
   return {};
 }
 

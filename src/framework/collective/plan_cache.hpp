@@ -84,7 +84,7 @@ class PlanCache {
                            PreparedCall& prepared) const;
   bool divides_in_steps(const Call& call, const Algorithm& algorithm) const;
   void choose_division(const Call& call, PreparedCall& prepared) const;
-  Result<DivideFn> last_kernel(const Call& call) const;
+  Result<DivideFn> division_kernel(const Call& call) const;
   Status choose_kernels(const Call& call, PreparedCall& prepared) const;
   Order need_of(const Call& call) const;
   TunerQuery query_of(const Call& call, std::size_t known_bytes) const;

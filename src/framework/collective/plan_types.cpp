@@ -52,7 +52,7 @@ bool has_one_source(Collective collective, Rank me, int size) {
 }  // namespace
 
 /// What is left to do with a result when all is combined; null: nothing.
-Result<DivideFn> PlanCache::last_kernel(const Call& call) const {
+Result<DivideFn> PlanCache::division_kernel(const Call& call) const {
   if (call.op == ReduceOp::avg && is_prefix(call.collective))
     return error(Code::unsupported,
                  "{} of {} has no op avg, as each result is of another number of ranks: divide a "

@@ -149,7 +149,8 @@ class Binder {
   std::size_t bytes_at(Space space, std::uint32_t chunk) const {
     return geometry_.bytes(tile_, plan_.schedule.origin(space, chunk));
   }
-  std::size_t sum(const std::vector<Origin>& origins, std::size_t from, std::size_t to) const {
+  std::size_t bytes_of_origins(const std::vector<Origin>& origins, std::size_t from,
+                               std::size_t to) const {
     std::size_t bytes = 0;
     for (std::size_t i = from; i < std::min(to, origins.size()); ++i)
       bytes += geometry_.bytes(tile_, origins[i]);
@@ -165,9 +166,9 @@ class Binder {
     in.number = plan_.refs[ref].publication;
     in.digest = labels_.digest;
     in.line_bytes = labels_.line_bytes;
-    in.offset = sum(origins, 0, first);
-    in.bytes = sum(origins, first, first + count);
-    in.whole = sum(origins, 0, origins.size());
+    in.offset = bytes_of_origins(origins, 0, first);
+    in.bytes = bytes_of_origins(origins, first, first + count);
+    in.whole = bytes_of_origins(origins, 0, origins.size());
     in.sized = geometry_.sized();
     if (in.sized) in.total = geometry_.total(origins[0]);
     return in;
@@ -179,14 +180,14 @@ class Binder {
     out.number = step.publication;
     out.digest = labels_.digest;
     out.line_bytes = labels_.line_bytes;
-    out.bytes = bound.out_bytes = sum(origins, 0, origins.size());
+    out.bytes = bound.out_bytes = bytes_of_origins(origins, 0, origins.size());
     out.sized = geometry_.sized();
     if (out.sized) out.total = geometry_.total(origins[0]);
     bound.first_out = static_cast<std::uint32_t>(into_.outs.size());
     for (const RoutedPlan::Route& route : routed_.routes[step.publication]) {
       for (const Reader& r : route.readers)
-        into_.readers.push_back({r.rank, r.tick, sum(origins, 0, r.offset),
-                                 sum(origins, r.offset, r.offset + r.count)});
+        into_.readers.push_back({r.rank, r.tick, bytes_of_origins(origins, 0, r.offset),
+                                 bytes_of_origins(origins, r.offset, r.offset + r.count)});
       out.readers = {into_.readers.data(), route.readers.size()};  // run() says where
       into_.outs.push_back(out);
     }

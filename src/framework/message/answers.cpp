@@ -15,7 +15,7 @@ bool MessageMatcher::sends_synchronously(const Pair& pair) {
 }
 
 /// A kept message of the same tag goes to a receive first.
-bool MessageMatcher::has_kept(const Pair& pair, std::uint32_t tag) {
+bool MessageMatcher::has_kept_message(const Pair& pair, std::uint32_t tag) {
   return pair.open != nullptr &&
          std::any_of(pair.open->early.begin(), pair.open->early.end(),
                      [&](const Early& early) { return early.request->call().tag == tag; });

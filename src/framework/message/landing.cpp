@@ -33,7 +33,7 @@ std::shared_ptr<Operation> MessageMatcher::send(const Call& call, Gate gate) {
 
 std::shared_ptr<Operation> MessageMatcher::wait_for(const OneSidedCall& call, Gate gate,
                                                     std::uint32_t poll_budget) {
-  std::shared_ptr<ArrivalWait> wait = one_sided_.take(call.awaited, gate);
+  std::shared_ptr<ArrivalWait> wait = one_sided_.take_signals(call.awaited, gate);
   wait->advance();
   one_sided_.look(true);
   for (; !wait->done() && gate == Gate::open && poll_budget > 0; --poll_budget) {

@@ -92,12 +92,12 @@ std::shared_ptr<MessageRequest> MessageMatcher::add(const Call& call, Gate gate)
 
 bool MessageMatcher::goes_at_once(MessageRequest& send, Pair& pair) {
   if (has_sends(pair) || !send.is_open()) return false;
-  go_on(send, pair);
+  advance_send(send, pair);
   return send.done();
 }
 
 /// With the next message of a pair. It gets its number when it starts, as answers go before it.
-bool MessageMatcher::go_on(MessageRequest& send, Pair& pair) {
+bool MessageMatcher::advance_send(MessageRequest& send, Pair& pair) {
   const bool starts = !send.has_started();
   const Rank to = send.call().root;
   if (starts) send.bind(*route_[uindex(to)], to, pair.sent + 1);
@@ -153,7 +153,7 @@ bool MessageMatcher::advance_sends(Pair& pair) {
   bool moved = false;
   while (has_sends(pair) && pair.open->sends.front()->is_open()) {
     Queue& sends = pair.open->sends;
-    moved = go_on(*sends.front(), pair) || moved;
+    moved = advance_send(*sends.front(), pair) || moved;
     if (!sends.front()->is_sent()) break;
     if (sends.front()->done())
       --open_;
@@ -207,9 +207,9 @@ bool MessageMatcher::deliver_early(Rank from) {
       ++early;
       continue;
     }
-    const std::shared_ptr<MessageRequest> receive = take(found);
+    const std::shared_ptr<MessageRequest> receive = take_receive(found);
     receive->set_source(from);
-    deliver(*early->request, *receive);
+    copy_to_receive(*early->request, *receive);
     --open_;
     early = open.early.erase(early);
     moved = true;
@@ -232,22 +232,22 @@ bool MessageMatcher::next_message(Rank from) {
   if (one_sided_.expects(from, tag)) return land(from, envelope);
   const Found found = find_receive(from, tag);
   if (found.queue == nullptr && show_next(from, envelope)) return true;
-  const bool wants_behind = is_answer_due || is_probed(from) || one_sided_.wants(from);
+  const bool wants_behind = is_answer_due || is_probed(from) || one_sided_.must_clear_way(from);
   if (found.queue == nullptr && !wanted && !wants_behind)
     return false;  // it stays with the transport
   const bool is_open = found.queue != nullptr && (*found.at)->is_open();
   if (found.queue != nullptr && !is_open && !wants_behind) return false;
-  if (!is_open || has_kept(pair, tag) || !answer_next(from, envelope)) {
-    keep(from, envelope);
+  if (!is_open || has_kept_message(pair, tag) || !answer_next(from, envelope)) {
+    keep_early(from, envelope);
     return pair.open != nullptr && pair.open->arriving != nullptr;
   }
-  const std::shared_ptr<MessageRequest> receive = take(found);
+  const std::shared_ptr<MessageRequest> receive = take_receive(found);
   receive->bind(*route_[uindex(from)], from, ++pair.received, envelope);
   exchange(from).arriving = receive;
   return true;
 }
 
-void MessageMatcher::keep(Rank from, const Envelope& envelope) {
+void MessageMatcher::keep_early(Rank from, const Envelope& envelope) {
   Pair& pair = pairs_[uindex(from)];
   Call call;
   call.collective = Collective::recv;
@@ -276,7 +276,7 @@ void MessageMatcher::keep(Rank from, const Envelope& envelope) {
   open.early.push_back(std::move(early));
 }
 
-void MessageMatcher::deliver(const MessageRequest& sent, MessageRequest& receive) {
+void MessageMatcher::copy_to_receive(const MessageRequest& sent, MessageRequest& receive) {
   const Call &from = sent.call(), &to = receive.call();
   if (from.count != to.count || from.dtype != to.dtype) {
     const int source = index(to.root);
@@ -303,9 +303,9 @@ bool MessageMatcher::meet_itself() {
     }
     if (!(*send)->is_open() || !(*found.at)->is_open()) break;
     if (needs_peer((*found.at)->call().root)) --open_;
-    const std::shared_ptr<MessageRequest> receive = take(found);
+    const std::shared_ptr<MessageRequest> receive = take_receive(found);
     receive->set_source(me_);
-    deliver(**send, *receive);
+    copy_to_receive(**send, *receive);
     (*send)->complete(receive->status());
     send = own.sends.erase(send);
     moved = true;
@@ -346,7 +346,7 @@ MessageMatcher::Found MessageMatcher::find_receive(Rank from, std::uint32_t tag)
   return first;
 }
 
-std::shared_ptr<MessageRequest> MessageMatcher::take(Found found) {
+std::shared_ptr<MessageRequest> MessageMatcher::take_receive(Found found) {
   std::shared_ptr<MessageRequest> receive = std::move(*found.at);
   found.queue->erase(found.at);
   return receive;
@@ -387,7 +387,7 @@ std::vector<std::shared_ptr<Operation>> MessageMatcher::waiting() const {
   }
   append_waiting(from_anyone_, operations);
   operations.insert(operations.end(), probes_.begin(), probes_.end());
-  one_sided_.first_waiting(operations);
+  one_sided_.append_waiting(operations);
   return operations;
 }
 

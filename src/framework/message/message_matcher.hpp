@@ -126,7 +126,7 @@ class MessageMatcher {
     return !from_anyone_.empty() || !probes_.empty() || one_sided_.looks();
   }
   bool advance_with(Rank other);
-  bool go_on(MessageRequest& send, Pair& pair);
+  bool advance_send(MessageRequest& send, Pair& pair);
   /// What is open with the rank `other`, which has an Exchange from then on.
   Exchange& exchange(Rank other);
   void end_if_over(Rank other);
@@ -145,9 +145,9 @@ class MessageMatcher {
   bool advance_arriving(Rank from, bool& moved);
   bool deliver_early(Rank from);
   bool next_message(Rank from);
-  void keep(Rank from, const Envelope& envelope);
+  void keep_early(Rank from, const Envelope& envelope);
   static bool sends_synchronously(const Pair& pair);
-  static bool has_kept(const Pair& pair, std::uint32_t tag);
+  static bool has_kept_message(const Pair& pair, std::uint32_t tag);
   bool answer(Rank to, std::uint64_t message);
   bool answer_next(Rank from, const Envelope& envelope);
   bool has_answered(Rank from, Early& early);
@@ -163,13 +163,13 @@ class MessageMatcher {
   std::shared_ptr<Operation> send(const Call& call, Gate gate);
   std::shared_ptr<Operation> wait_for(const OneSidedCall& call, Gate gate,
                                       std::uint32_t poll_budget);
-  void deliver(const MessageRequest& early, MessageRequest& receive);
+  void copy_to_receive(const MessageRequest& early, MessageRequest& receive);
   struct Found {
     Queue* queue = nullptr;
     Queue::iterator at;
   };
   Found find_receive(Rank from, std::uint32_t tag);
-  static std::shared_ptr<MessageRequest> take(Found found);
+  static std::shared_ptr<MessageRequest> take_receive(Found found);
 
   Rank me_;
   const std::vector<Messages*>& route_;

@@ -138,7 +138,7 @@ Status OneSided::check(const OneSidedCall& call) const {
 std::shared_ptr<Operation> OneSided::put_to_itself(const OneSidedCall& call, Gate gate) {
   const PutHeader put = header_of(call);
   if (gate == Gate::open && own_.empty()) {
-    do_own(put, call.input);
+    do_put_to_itself(put, call.input);
     return nullptr;
   }
   own_.push_back(std::make_shared<OwnPut>(put, call.input));
@@ -153,13 +153,13 @@ std::vector<std::uint64_t> OneSided::sent() const {
   return sent;
 }
 
-void OneSided::do_own(const PutHeader& put, const std::byte* input) {
+void OneSided::do_put_to_itself(const PutHeader& put, const std::byte* input) {
   if (put.bytes > 0) std::memmove(windows_.at(put.window).at + put.offset, input, put.bytes);
-  count(me_, put);
+  count_arrival(me_, put);
 }
 
-std::shared_ptr<ArrivalWait> OneSided::take(std::span<const anycclWaitSignalDesc_t> signals,
-                                            Gate gate) {
+std::shared_ptr<ArrivalWait> OneSided::take_signals(std::span<const anycclWaitSignalDesc_t> signals,
+                                                    Gate gate) {
   auto wait = std::exchange(spare_, nullptr);
   if (wait == nullptr) wait = std::make_shared<ArrivalWait>();
   std::uint32_t kind = kLandedKind + static_cast<std::uint32_t>(signals.size());
@@ -181,7 +181,7 @@ std::shared_ptr<ArrivalWait> OneSided::wait_for_landed(const std::vector<std::ui
   wait->begin(Gate::open, kLandedKind);
   for (std::size_t r = 0; r < counts.size(); ++r) {
     const Rank from{static_cast<std::int32_t>(r)};
-    wait->add({from, &of(from).landed, counts[r]});
+    wait->add({from, &peer_of(from).landed, counts[r]});
   }
   return wait;
 }
@@ -206,7 +206,7 @@ OneSided::Signal& OneSided::signal(Rank from, int context, int index) {
 
 // --- what arrives -------------------------------------------------------------------------------
 
-bool OneSided::wants(Rank from) const {
+bool OneSided::must_clear_way(Rank from) const {
   if (closing_ > 0) return true;
   const auto is_from = [&](const ArrivalWait::Count& count) { return count.from == from; };
   return std::any_of(waits_.begin(), waits_.end(), [&](const Waiting& one) {
@@ -215,7 +215,7 @@ bool OneSided::wants(Rank from) const {
   });
 }
 
-void OneSided::refuse(Status why) {
+void OneSided::note_problem(Status why) {
   if (!problem_.ok()) return;
   problem_ = std::move(why);
   ++open_;  // there is something to say
@@ -238,18 +238,19 @@ Status OneSided::check_followed(Rank from, const Envelope& envelope) const {
 
 std::span<std::byte> OneSided::place_of_next(Rank from, const Envelope& envelope) {
   if (!problem_.ok()) return {};
-  auto& slot = of(from).incoming;
+  auto& slot = peer_of(from).incoming;
   if (slot == nullptr) slot = std::make_unique<Incoming>();
   if (slot->is_followed) {
     Status bad = check_followed(from, envelope);
     if (bad.ok()) return {windows_.at(slot->put.window).at + slot->put.offset, slot->put.bytes};
-    refuse(std::move(bad));
+    note_problem(std::move(bad));
     return {};
   }
   if (envelope.digest != kPutDigest || envelope.total < sizeof(PutHeader) ||
       envelope.total > kMostPutMessage || envelope.lent) {
-    refuse(error(Code::invalid_usage, "rank {} sends rank {} a put without a header ({} bytes)",
-                 index(from), index(me_), envelope.total));
+    note_problem(error(Code::invalid_usage,
+                       "rank {} sends rank {} a put without a header ({} bytes)", index(from),
+                       index(me_), envelope.total));
     return {};
   }
   slot->bytes = envelope.total;
@@ -279,26 +280,27 @@ Status OneSided::check_arrived(Rank from, const PutHeader& put, std::size_t mess
 
 void OneSided::landed(Rank from) {
   Incoming& in = *peers_[uindex(from)].incoming;
-  if (std::exchange(in.is_followed, false)) return count(from, in.put);
+  if (std::exchange(in.is_followed, false)) return count_arrival(from, in.put);
   std::memcpy(&in.put, in.message.data(), sizeof in.put);
-  if (Status bad = check_arrived(from, in.put, in.bytes); !bad.ok()) return refuse(std::move(bad));
+  if (Status bad = check_arrived(from, in.put, in.bytes); !bad.ok())
+    return note_problem(std::move(bad));
   in.is_followed = follows(in.put, in.bytes);
   if (in.is_followed) return;
   if (in.put.bytes > 0)  // else it is a signal, which needs no window
     copy_bytes(windows_.at(in.put.window).at + in.put.offset, in.message.data() + sizeof(PutHeader),
                in.put.bytes);
-  count(from, in.put);
+  count_arrival(from, in.put);
 }
 
-void OneSided::count(Rank from, const PutHeader& put) {
+void OneSided::count_arrival(Rank from, const PutHeader& put) {
   ++signal(from, put.context, put.signal).arrived;
-  ++of(from).landed;
+  ++peer_of(from).landed;
 }
 
 bool OneSided::advance_all() {
   bool moved = false;
   for (; !own_.empty() && own_.front()->is_open(); own_.pop_front(), --open_, moved = true) {
-    do_own(own_.front()->put(), own_.front()->input());
+    do_put_to_itself(own_.front()->put(), own_.front()->input());
     own_.front()->complete({});
   }
   for (const Waiting& one : waits_) moved = one.wait->advance() || moved;
@@ -309,7 +311,7 @@ bool OneSided::advance_all() {
   return moved;
 }
 
-void OneSided::first_waiting(std::vector<std::shared_ptr<Operation>>& operations) const {
+void OneSided::append_waiting(std::vector<std::shared_ptr<Operation>>& operations) const {
   for (const Waiting& one : waits_)
     if (one.wait->is_open()) operations.push_back(one.wait);
 }

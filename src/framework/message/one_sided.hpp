@@ -53,13 +53,14 @@ class OneSided {
   /// Whether the arguments make sense. Errors: invalid_argument, invalid_usage.
   Status check(const OneSidedCall& call) const;
   /// A put or a signal is on its way to `peer`.
-  void count_sent(Rank peer) { ++of(peer).sent; }
+  void count_sent(Rank peer) { ++peer_of(peer).sent; }
   /// How many those were, by peer.
   std::vector<std::uint64_t> sent() const;
   /// A put or signal of this rank to itself. Null: it is done.
   std::shared_ptr<Operation> put_to_itself(const OneSidedCall& call, Gate gate);
   /// A wait that has taken its signals.
-  std::shared_ptr<ArrivalWait> take(std::span<const anycclWaitSignalDesc_t> signals, Gate gate);
+  std::shared_ptr<ArrivalWait> take_signals(std::span<const anycclWaitSignalDesc_t> signals,
+                                            Gate gate);
   /// A wait until as many puts and signals of each rank have landed.
   std::shared_ptr<ArrivalWait> wait_for_landed(const std::vector<std::uint64_t>& counts);
   /// It goes on with advance().
@@ -73,7 +74,7 @@ class OneSided {
   /// Whether looks() also says so for a while, for a wait that was not added.
   void look(bool looks) { looks_ = looks; }
   /// Whether messages that block others of `from` must be moved out of the way.
-  bool wants(Rank from) const;
+  bool must_clear_way(Rank from) const;
   /// Whether a message with this tag is no receive's.
   bool expects(Rank from, std::uint32_t tag) const {
     return tag == kPutTag || tag == kPutBytesTag || is_followed(from);
@@ -88,7 +89,7 @@ class OneSided {
 
   /// Goes on as far as possible; true if anything moved.
   bool advance() { return !(own_.empty() && waits_.empty()) && advance_all(); }
-  void first_waiting(std::vector<std::shared_ptr<Operation>>& operations) const;
+  void append_waiting(std::vector<std::shared_ptr<Operation>>& operations) const;
   /// Completes everything with `why`; nothing lands any more.
   void end(const Status& why);
   /// Completes with `why` the waits that only this rank itself can end.
@@ -129,7 +130,7 @@ class OneSided {
     return incoming != nullptr && incoming->is_followed;
   }
   /// Where it is from then on.
-  Peer& of(Rank peer) {
+  Peer& peer_of(Rank peer) {
     if (peers_.empty()) peers_.resize(static_cast<std::size_t>(size_));
     return peers_[uindex(peer)];
   }
@@ -139,10 +140,10 @@ class OneSided {
   Status check_wait(const OneSidedCall& call) const;
   Status check_followed(Rank from, const Envelope& envelope) const;
   Status no_window(Rank from, const PutHeader& put) const;
-  void refuse(Status why);
+  void note_problem(Status why);
   Signal& signal(Rank from, int context, int index);
-  void count(Rank from, const PutHeader& put);
-  void do_own(const PutHeader& put, const std::byte* input);
+  void count_arrival(Rank from, const PutHeader& put);
+  void do_put_to_itself(const PutHeader& put, const std::byte* input);
   bool needs_peer(const ArrivalWait& wait) const;
   bool advance_all();
 

@@ -164,13 +164,13 @@ const Algorithm* best_measured(const TunerQuery& q, const TunerTable& table, con
   double least = 0;
   int measured = 0;
   for (const Algorithm* a : all_algorithms()) {
-    const auto time = table.time(*a, q);
+    const auto time = table.measured_us(*a, q);
     if (!time || !is_possible(*a, q) || excludes(layers, *a, q.bytes)) continue;
     ++measured;
     if (best == nullptr || *time < least) best = a, least = *time;
   }
   if (measured < 2) return nullptr;
-  const auto as_usual = usual == nullptr ? std::nullopt : table.time(*usual, q);
+  const auto as_usual = usual == nullptr ? std::nullopt : table.measured_us(*usual, q);
   return as_usual && *as_usual < kClearGain * least ? usual : best;
 }
 
@@ -202,7 +202,7 @@ const Algorithm* best_tree(const TunerQuery& q, const Layers& layers) {
 }
 
 /// What the tables choose, or else what is built in.
-Choice without_user(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
+Choice choose_without_user(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
   const auto [name, reason] = best(q);
   Choice choice{find_algorithm(q.shape.collective, name), 0, reason};
   const bool excluded = choice.algorithm != nullptr && excludes(layers, *choice.algorithm, q.bytes);
@@ -225,13 +225,13 @@ Choice without_user(const TunerQuery& q, const TunerPolicy& policy, const Layers
   return choice;
 }
 
-Status cannot(const Algorithm& algorithm, const TunerQuery& q, std::string_view setting) {
+Status cannot_error(const Algorithm& algorithm, const TunerQuery& q, std::string_view setting) {
   return error(Code::unsupported, "{} does not support {} ranks{}{} ({})", id(algorithm),
                q.shape.size, algorithm.needs.empty() ? "" : ": it needs ", algorithm.needs,
                setting);
 }
 
-Status is_no_tree(const Algorithm& algorithm, const TunerQuery& q, std::string_view setting) {
+Status no_tree_error(const Algorithm& algorithm, const TunerQuery& q, std::string_view setting) {
   std::vector<std::string_view> those;
   for (const Algorithm* a : all_algorithms())
     if (is_possible(*a, q)) those.push_back(a->name);
@@ -245,24 +245,25 @@ Status is_no_tree(const Algorithm& algorithm, const TunerQuery& q, std::string_v
 }
 
 /// What a user names for this query, if it can be done; else by tables and what is built in.
-Result<Choice> by_layers(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
+Result<Choice> choose_by_layers(const TunerQuery& q, const TunerPolicy& policy,
+                                const Layers& layers) {
   Layers above;
   for (const PlanSettings* one : layers) {
     const AlgorithmRules& rules = one->algorithms;
     const Algorithm* const wanted =
         rules.wanted(q, [&](const Algorithm& found) { return excludes(above, found, q.bytes); });
     if (wanted != nullptr) {
-      if (!wanted->supports(q.shape)) return cannot(*wanted, q, rules.setting());
+      if (!wanted->supports(q.shape)) return cannot_error(*wanted, q, rules.setting());
       if (!meets(*wanted, q.shape, q.need)) {
         // One that is wrong has no order at all.
         if (wanted->loaded != nullptr) ANYCCL_CHECK(wanted->loaded->check(q.shape, ~0U));
-        return is_no_tree(*wanted, q, rules.setting());
+        return no_tree_error(*wanted, q, rules.setting());
       }
       return Choice{wanted, 0, rules.setting()};
     }
     above.push_back(one);
   }
-  Choice choice = without_user(q, policy, layers);
+  Choice choice = choose_without_user(q, policy, layers);
   if (choice.algorithm != nullptr) return choice;
   std::vector<std::string_view> settings;
   for (const PlanSettings* one : layers)
@@ -289,12 +290,12 @@ Result<Choice> select_by(const TunerQuery& q, const TunerPolicy& policy, const L
       policy.measured != nullptr && policy.measured->collective == q.shape.collective;
   Choice choice{policy.measured, 0, "being measured"};
   if (!measures) {
-    ANYCCL_TRY(choice, by_layers(q, policy, layers));
+    ANYCCL_TRY(choice, choose_by_layers(q, policy, layers));
   }
   choice.tile_bytes = tile_by(layers, q);
   ANYCCL_TRY(choice.protocols, protocols_by(layers, q));
   if (choice.algorithm->supports(q.shape)) return choice;
-  return cannot(*choice.algorithm, q, choice.rule);
+  return cannot_error(*choice.algorithm, q, choice.rule);
 }
 
 Cost cost_of(const Algorithm& algorithm, const Shape& shape) {
@@ -385,7 +386,7 @@ std::vector<Candidate> candidates(const TunerQuery& q, const TunerTable* table) 
     if (!c.possible) continue;
     c.cost = cost_of(*a, q.shape);
     c.predicted_us = predict(*a, c.cost, q);
-    if (table != nullptr) c.measured_us = table->time(*a, q);
+    if (table != nullptr) c.measured_us = table->measured_us(*a, q);
   }
   return all;
 }

@@ -83,7 +83,8 @@ void TunerTable::add(const Algorithm& algorithm, int ranks, bool network, double
   if (!is_new) known->second = std::min(known->second, us);
 }
 
-std::optional<double> TunerTable::time(const Algorithm& algorithm, const TunerQuery& query) const {
+std::optional<double> TunerTable::measured_us(const Algorithm& algorithm,
+                                              const TunerQuery& query) const {
   const auto found = us_by_bytes_.find({&algorithm, query.shape.size, query.network});
   if (found == us_by_bytes_.end()) return std::nullopt;
   const auto& points = found->second;

@@ -26,7 +26,7 @@ class TunerTable {
   void add(const Algorithm& algorithm, int ranks, bool network, double bytes, double us);
   /// The time of `algorithm` in us: measured with as many ranks over the same kind of transport,
   /// and interpolated between the sizes next to `query.bytes`. Absent: it was not measured.
-  std::optional<double> time(const Algorithm& algorithm, const TunerQuery& query) const;
+  std::optional<double> measured_us(const Algorithm& algorithm, const TunerQuery& query) const;
   const std::string& name() const { return name_; }
   /// Differs where the text that was parsed does.
   std::uint64_t hash() const { return hash_; }

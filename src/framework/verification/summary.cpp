@@ -221,7 +221,7 @@ void write(const Method& method, const Summary& summary, std::size_t lanes, std:
   }
 }
 
-Status refuse(const Call& call, std::string_view op, std::string_view why) {
+Status no_check_error(const Call& call, std::string_view op, std::string_view why) {
   return error(
       Code::invalid_usage,
       "{} of {}, {}: there is no verification of {}, and ANYCCL_VERIFY or config->verify asks "
@@ -250,20 +250,20 @@ Result<Method> method_of(const Call& call, DType sum, DType output, const Operat
   if (sum != call.dtype) method.widen = converter(call.dtype, sum);
   method.set = kSet * static_cast<std::size_t>(std::max(1, (size + 15) / 16));
   if (created != nullptr && created->function != nullptr)
-    return refuse(call, "a function of the program", "nothing is known of it");
+    return no_check_error(call, "a function of the program", "nothing is known of it");
   if (call.dtype == DType::boolean) method.op = logical(method.op);
   if (!adds && (sum != call.dtype || output != sum))
-    return refuse(call, "other operators than sums with a result of another type",
-                  "the check compares elements of one type");
+    return no_check_error(call, "other operators than sums with a result of another type",
+                          "the check compares elements of one type");
   if (!is_float(method.dtype) && output != sum)
-    return refuse(call, "integers whose result is wider than their sum",
-                  "nothing is known of the rest");
+    return no_check_error(call, "integers whose result is wider than their sum",
+                          "nothing is known of the rest");
   switch (method.op) {
     case ReduceOp::prod:
-      return refuse(call, "prod", "sums say nothing of products");
+      return no_check_error(call, "prod", "sums say nothing of products");
     case ReduceOp::avg:
       if (!is_float(method.dtype))
-        return refuse(call, "avg of integers", "they are truncated; verify their sum");
+        return no_check_error(call, "avg of integers", "they are truncated; verify their sum");
       [[fallthrough]];
     case ReduceOp::sum:
       method.family = is_float(method.dtype) ? Family::floats : Family::integers;

@@ -131,7 +131,7 @@ Verification::Piece Verification::result_of(std::size_t from) const {
 }
 
 /// Where this piece of part `k` of the input is.
-const std::byte* Verification::part(const Piece& piece, std::size_t k) const {
+const std::byte* Verification::part_of_input(const Piece& piece, std::size_t k) const {
   const Call& call = call_.call;
   const std::size_t blocks = call.collective == Collective::reduce_scatter ? n() : 1;
   return piece.at + k * blocks * call.count * bytes_of(call.dtype);
@@ -180,7 +180,7 @@ std::uint64_t Verification::self_hash(const std::uint64_t* block) const {
 }
 
 /// The sum of products, of sums: this rank's factor is read now.
-void Verification::scale(std::uint64_t* words) const {
+void Verification::scale_by_factor(std::uint64_t* words) const {
   if (call_.op == nullptr) return;
   const Method& method = call_.method;
   const std::size_t count = method.words(most_elements());
@@ -216,7 +216,7 @@ void Verification::summarize_input(const Piece& piece, std::uint64_t* words) con
   summarize(method, seed_, piece.at, piece.elements, most_elements(), words);
   std::vector<std::uint64_t> more(call_.parts > 1 ? method.words(most_elements()) : 0);
   for (std::size_t k = 1; k < call_.parts; ++k) {
-    summarize(method, seed_, part(piece, k), piece.elements, most_elements(), more.data());
+    summarize(method, seed_, part_of_input(piece, k), piece.elements, most_elements(), more.data());
     join(method, words, more.data(), more.size());
   }
 }
@@ -227,7 +227,7 @@ std::size_t Verification::first_not_above(const Piece& y) const {
   const Piece x = input_for(uindex(call_.me));
   for (std::size_t k = x.at == y.at ? 1 : 0; k < call_.parts; ++k)
     if (const std::size_t first =
-            anyccl::first_not_above(call_.method, y.at, part(x, k), y.elements);
+            anyccl::first_not_above(call_.method, y.at, part_of_input(x, k), y.elements);
         first < y.elements)
       return first;
   return ~std::size_t{0};
@@ -247,7 +247,7 @@ void Verification::take_input() {
       continue;
     }
     summarize_input(piece, words + kHeadWords);
-    scale(words + kHeadWords);
+    scale_by_factor(words + kHeadWords);
   }
 }
 
@@ -277,7 +277,7 @@ void Verification::take_result() {
 
 // --- comparing ----------------------------------------------------------------------------------
 
-bool Verification::hears(std::size_t r) const {
+bool Verification::hears_from(std::size_t r) const {
   if (exchange_ == Collective::gather) return is_root();
   return exchange_ != Collective::scatter || r == uindex(call_.call.root);
 }
@@ -312,7 +312,7 @@ Status Verification::check_block(std::size_t r) const {
 
 Status Verification::compare() const {
   for (std::size_t r = 0; r < n(); ++r)
-    if (hears(r)) ANYCCL_CHECK(check_block(r));
+    if (hears_from(r)) ANYCCL_CHECK(check_block(r));
   if (call_.method.family == Family::moved)
     ANYCCL_CHECK(compare_moved());
   else if (has_result())

@@ -75,7 +75,7 @@ class Verification {
   Piece block(const std::byte* base, std::size_t r, const std::size_t* counts,
               const std::size_t* displs) const;
   std::size_t most_elements() const;
-  const std::byte* part(const Piece& piece, std::size_t k) const;
+  const std::byte* part_of_input(const Piece& piece, std::size_t k) const;
   void summarize_input(const Piece& piece, std::uint64_t* words) const;
   std::size_t first_not_above(const Piece& result) const;
   bool is_summand(std::size_t r) const;
@@ -85,8 +85,8 @@ class Verification {
   std::uint64_t route(std::size_t from, std::size_t to) const;
   std::uint64_t self_hash(const std::uint64_t* block) const;
   const std::uint64_t* given_by(std::size_t r) const;
-  bool hears(std::size_t r) const;
-  void scale(std::uint64_t* words) const;
+  bool hears_from(std::size_t r) const;
+  void scale_by_factor(std::uint64_t* words) const;
 
   Status check_block(std::size_t r) const;
   Status compare_moved() const;
@@ -102,7 +102,8 @@ class Verification {
   struct FloatLane;
   FloatLane lane_of(std::size_t set, std::size_t b) const;
   std::string fault_of_floats(const std::vector<FloatLane>& wrong) const;
-  double value(const std::uint64_t* words, std::size_t set, std::size_t b, std::size_t which) const;
+  double sum_or_norm(const std::uint64_t* words, std::size_t set, std::size_t b,
+                     std::size_t which) const;
   const KeptCall kept_;
   VerifiedCall call_;
   const Method of_result_;

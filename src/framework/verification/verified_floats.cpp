@@ -21,8 +21,8 @@ struct Verification::FloatLane {
 };
 
 /// which: 0, the sum; 1, the norm.
-double Verification::value(const std::uint64_t* words, std::size_t set, std::size_t b,
-                           std::size_t which) const {
+double Verification::sum_or_norm(const std::uint64_t* words, std::size_t set, std::size_t b,
+                                 std::size_t which) const {
   const std::size_t lanes = call_.method.lanes(most_elements());
   return std::bit_cast<double>(words[(set * lanes + b) * 2 + which]);
 }
@@ -36,7 +36,7 @@ Verification::FloatLane Verification::lane_of(std::size_t set, std::size_t b) co
   for (std::size_t r = 0; r < n(); ++r) {
     if (!is_summand(r)) continue;
     const std::uint64_t* const words = given_by(r) + kHeadWords;
-    const double s = value(words, set, b, 0), norm = value(words, set, b, 1);
+    const double s = sum_or_norm(words, set, b, 0), norm = sum_or_norm(words, set, b, 1);
     if (is_finite && !(std::isfinite(s) && std::isfinite(norm))) {
       is_finite = false;
       lane.giver = r;
@@ -44,8 +44,8 @@ Verification::FloatLane Verification::lane_of(std::size_t set, std::size_t b) co
     sum += s;
     terms += norm;
   }
-  const double y = value(result_.data(), set, b, 0);
-  double norm = value(result_.data(), set, b, 1);
+  const double y = sum_or_norm(result_.data(), set, b, 0);
+  double norm = sum_or_norm(result_.data(), set, b, 1);
   // Squares of numbers of f64 overflow, too: nothing is known then, if they are the contributions'.
   // The norm of a right result is at most this.
   const bool is_f64 = method.dtype == DType::f64;
@@ -80,7 +80,7 @@ std::string Verification::fault_of_floats(const std::vector<FloatLane>& wrong) c
     for (const double times : {-1.0, 1.0}) {
       const bool explains = std::all_of(wrong.begin(), wrong.end(), [&](const FloatLane& lane) {
         const double s =
-            value(given_by(r) + kHeadWords, lane.set, lane.lane, 0) * call_.roundings.factor;
+            sum_or_norm(given_by(r) + kHeadWords, lane.set, lane.lane, 0) * call_.roundings.factor;
         return std::abs(s) > lane.tolerance && std::abs(lane.off - times * s) <= 2 * lane.tolerance;
       });
       if (!explains) continue;

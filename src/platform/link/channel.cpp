@@ -34,7 +34,7 @@ bool Channel::send(FrameHeader header, const std::byte* payload) {
   header.context = flow_.key;
   header.credit = flow_.window.tell();
   if (header.type == kData) {
-    flow_.window.sent(key_of(header), header.bytes);
+    flow_.window.note_sent(key_of(header), header.bytes);
     link_->owes_ = true;
   }
   link_->out_.send(header, payload);
@@ -99,7 +99,7 @@ const std::byte* Channel::poll(const Wanted& in) {
   const Arrival* arrival = flow_.arrivals.find(in.key);
   if (arrival == nullptr && link_->in_.read(&flow_, &in)) arrival = flow_.arrivals.find(in.key);
   if (arrival == nullptr) {
-    hope(in.key);
+    remember_hoped_for(in.key);
     return nullptr;
   }
   return fits(in, arrival->header) ? arrival->data : nullptr;
@@ -121,7 +121,7 @@ bool Channel::peek(std::uint64_t message, FrameHeader& header) {
   const Arrival* const arrival = flow_.arrivals.find(key);
   const FrameHeader* const found =
       arrival != nullptr ? &arrival->header : link_->in_.peek(&flow_, message);
-  if (found == nullptr) return hope(key), false;
+  if (found == nullptr) return remember_hoped_for(key), false;
   header = *found;
   return true;
 }
@@ -147,7 +147,7 @@ Status Channel::await_notice(Notice& notice, Deadline deadline) {
       return why.ok() ? error(Code::remote_error, "it went away") : why;
     }
     if (deadline.passed()) return error(Code::timeout, "it does not answer");
-    pollfd wait = events();
+    pollfd wait = poll_entry();
     ::poll(&wait, 1, deadline.poll_ms(kLongest));
   }
 }
@@ -156,17 +156,17 @@ void Channel::pump() {
   const std::lock_guard lock(link_->mutex_);
   link_->in_.read_some(&flow_);
   if (flow_.window.hides_credit()) send_credit();
-  ask();
+  ask_for_hoped();
   link_->out_.flush();
 }
 
 /// Lanes take turns: each of the last few is remembered.
-void Channel::hope(const Key& key) {
+void Channel::remember_hoped_for(const Key& key) {
   if (std::find(hoped_for_.begin(), hoped_for_.end(), key) != hoped_for_.end()) return;
   hoped_for_[next_hope_++ % hoped_for_.size()] = key;
 }
 
-void Channel::ask() {
+void Channel::ask_for_hoped() {
   for (const Key& key : hoped_for_) {
     if (key == Key{} || ended_ || flow_.is_over() || flow_.arrivals.find(key) != nullptr ||
         !flow_.window.should_ask(key))
@@ -190,7 +190,7 @@ void Channel::forget_old() {
   for (Arrival& old : flow_.arrivals.remove_before(oldest)) flow_.drop(std::move(old));
 }
 
-bool Channel::call(std::uint64_t sequence, CallRecord& record) {
+bool Channel::copy_call(std::uint64_t sequence, CallRecord& record) {
   const std::lock_guard lock(link_->mutex_);
   const CallRecord& theirs = flow_.calls[sequence % kCallHistory];
   if (theirs.sequence != sequence) return false;
@@ -291,7 +291,7 @@ bool Channel::fits(const Wanted& in, const FrameHeader& header) {
 
 // --- sleep ---------------------------------------------------------------------------------------
 
-pollfd Channel::events() {
+pollfd Channel::poll_entry() {
   const std::lock_guard lock(link_->mutex_);
   const int wanted = (link_->in_.ended() ? 0 : POLLIN) | (link_->out_.idle() ? 0 : POLLOUT);
   // poll also reports the end of a stream that was not asked for, so such sockets are left out.
@@ -311,7 +311,7 @@ void Channel::ring() {
 // --- the end -------------------------------------------------------------------------------------
 
 /// The last frame of this context. Also for a peer that has ended it: then it can forget it.
-void Channel::begin_end(FrameHeader last, const std::byte* payload) {
+void Channel::send_last(FrameHeader last, const std::byte* payload) {
   const std::lock_guard lock(link_->mutex_);
   if (last.type == kGoodbye) flow_.left = true;
   if (std::exchange(ended_, true)) return;
@@ -326,13 +326,13 @@ void Channel::abort(const Status& why) {
   FrameHeader header;
   header.type = kAbort;
   header.bytes = static_cast<std::uint32_t>(payload.size());
-  begin_end(header, payload.data());
+  send_last(header, payload.data());
 }
 
-void Channel::goodbye() {
+void Channel::say_goodbye() {
   FrameHeader header;
   header.type = kGoodbye;
-  begin_end(header, nullptr);
+  send_last(header, nullptr);
 }
 
 bool Channel::is_delivered(Delivered to) {

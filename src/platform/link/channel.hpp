@@ -26,7 +26,8 @@ class Channel {
 
   Channel(std::shared_ptr<Link> link, std::shared_ptr<Context> context, Flow& flow)
       : link_(std::move(link)), context_(std::move(context)), flow_(flow) {}
-  /// What still comes is dropped. The peer is told, if neither goodbye() nor abort() has done so.
+  /// What still comes is dropped. The peer is told, if neither say_goodbye() nor abort() has
+  /// done so.
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -44,7 +45,7 @@ class Channel {
            (flow_.window.has_room(key, bytes) || flow_.goodbye);
   }
   /// Sends a frame, or queues what the socket does not take; whether nothing is queued. After
-  /// goodbye() and abort(), and once the peer has said goodbye, it goes nowhere.
+  /// say_goodbye() and abort(), and once the peer has said goodbye, it goes nowhere.
   bool send(FrameHeader header, const std::byte* payload);
   /// Sends a small frame along with the next one, which follows at once; returns what send() does.
   bool send_ahead(FrameHeader header, const std::byte* payload);
@@ -72,7 +73,7 @@ class Channel {
   void pump();
   /// Forgets collective operations before Context::oldest.
   void forget_old();
-  bool call(std::uint64_t sequence, CallRecord& record);
+  bool copy_call(std::uint64_t sequence, CallRecord& record);
   /// The sequence numbers of the call records received; 0: none.
   std::array<std::uint64_t, kCallHistory> call_sequences();
   /// The last collective of which the peer has sent something, a record or data; 0: none.
@@ -96,7 +97,7 @@ class Channel {
 
   // --- sleep ------------------------------------------------------------------------------------
   /// What to wait for with poll(2); fd -1 if nothing can come.
-  pollfd events();
+  pollfd poll_entry();
   bool holds_unread();
   /// Ends the sleep of a peer that waits for this link.
   void ring();
@@ -105,10 +106,10 @@ class Channel {
   /// Tells the peer that this communicator has failed with `why`; never waits. Any thread.
   void abort(const Status& why);
   /// Nothing more will be sent.
-  void goodbye();
-  /// After goodbye() or abort(): whether all that was sent is in the hands of the peer's kernel,
-  /// with LinkSettings::reconnects of the peer, or nobody is there. Reads and drops what comes.
-  /// Where the link stays, as another communicator of this rank may use it, and for `to`
+  void say_goodbye();
+  /// After say_goodbye() or abort(): whether all that was sent is in the hands of the peer's
+  /// kernel, with LinkSettings::reconnects of the peer, or nobody is there. Reads and drops what
+  /// comes. Where the link stays, as another communicator of this rank may use it, and for `to`
   /// own_kernel: whether all has left the queue.
   bool is_delivered(Delivered to = Delivered::peer_kernel);
   /// Ends the stream after what was sent, unless another communicator of this rank may use it, or
@@ -122,10 +123,10 @@ class Channel {
   bool is_shared();
   bool is_over() const;
   void note_unread(const FrameHeader& header);
-  void begin_end(FrameHeader last, const std::byte* payload);
-  void hope(const Key& key);
+  void send_last(FrameHeader last, const std::byte* payload);
+  void remember_hoped_for(const Key& key);
   void send_credit();
-  void ask();
+  void ask_for_hoped();
   bool fits(const Wanted& in, const FrameHeader& header);
 
   const std::shared_ptr<Link> link_;

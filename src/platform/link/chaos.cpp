@@ -25,7 +25,7 @@ bool Chaos::Dice::happens(double probability) {
   return probability > 0 && static_cast<double>(roll() >> 11) * 0x1p-53 < probability;
 }
 
-std::uint64_t Chaos::Dice::failures(double probability) {
+std::uint64_t Chaos::Dice::roll_failures(double probability) {
   constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   if (probability <= 0) return kNever;
   if (probability >= 1) return 0;
@@ -41,21 +41,21 @@ Chaos::Chaos(const ChaosPlan& plan)
       reads_(writes_.roll()),
       flips_(reads_.roll()),
       cuts_(flips_.roll()),
-      until_cut_(cuts_.failures(plan.cut)),
-      until_flip_(flips_.failures(plan.corrupt)) {}
+      until_cut_(cuts_.roll_failures(plan.cut)),
+      until_flip_(flips_.roll_failures(plan.corrupt)) {}
 
-int Chaos::copies() {
+int Chaos::roll_copies() {
   if (frames_.happens(plan_.drop)) return 0;
   return frames_.happens(plan_.duplicate) ? 2 : 1;
 }
 
-std::size_t Chaos::some_of(std::size_t bytes, Dice& dice) {
+std::size_t Chaos::roll_part_of(std::size_t bytes, Dice& dice) {
   if (bytes < 2 || !dice.happens(plan_.partial)) return bytes;
   return 1 + dice.roll() % (bytes - 1);
 }
 
-void Chaos::connected() {
-  if (until_cut_ == 0) until_cut_ = cuts_.failures(plan_.cut);
+void Chaos::note_connected() {
+  if (until_cut_ == 0) until_cut_ = cuts_.roll_failures(plan_.cut);
   ended_ = false;
 }
 
@@ -63,7 +63,7 @@ ssize_t Chaos::write(int fd, const msghdr& message) {
   const std::span<const iovec> all(message.msg_iov, message.msg_iovlen);
   std::size_t bytes = 0;
   for (const iovec& part : all) bytes += part.iov_len;
-  std::size_t left = std::min<std::uint64_t>(some_of(bytes, writes_), until_cut_);
+  std::size_t left = std::min<std::uint64_t>(roll_part_of(bytes, writes_), until_cut_);
   if (left == 0 && bytes > 0) {
     ::shutdown(fd, SHUT_RDWR);
     errno = EPIPE;
@@ -93,7 +93,7 @@ bool Chaos::holds_back() const {
 void Chaos::shorten(std::span<iovec> parts) {
   std::size_t most = 0;
   for (const iovec& part : parts) most += part.iov_len;
-  most = some_of(most, reads_);
+  most = roll_part_of(most, reads_);
   for (iovec& part : parts) {
     part.iov_len = std::min(part.iov_len, most);
     most -= part.iov_len;
@@ -132,7 +132,7 @@ void Chaos::flip_bits(std::span<std::byte> bytes) {
   while (until_flip_ < bytes.size()) {
     bytes[until_flip_] ^= std::byte{1} << (flips_.roll() % 8);
     bytes = bytes.subspan(until_flip_ + 1);
-    until_flip_ = flips_.failures(plan_.corrupt);
+    until_flip_ = flips_.roll_failures(plan_.corrupt);
   }
   until_flip_ -= bytes.size();
 }

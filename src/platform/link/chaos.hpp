@@ -26,13 +26,13 @@ class Chaos final : public SecureStream::Wire {
 
   // --- frames -----------------------------------------------------------------------------------
   /// How often the next frame is sent: 0 to 2 times.
-  int copies();
+  int roll_copies();
   /// Whether the next data frame is overtaken by the one behind it.
   bool is_overtaken() { return frames_.happens(plan_.reorder); }
 
   // --- bytes ------------------------------------------------------------------------------------
   /// Another connection has taken the place of one that was lost.
-  void connected();
+  void note_connected();
   /// As sendmsg(2).
   ssize_t write(int fd, const msghdr& message);
   /// What `receive` does to `parts`, which become shorter, as readv(2) would.
@@ -60,13 +60,13 @@ class Chaos final : public SecureStream::Wire {
     std::uint64_t roll();
     bool happens(double probability);
     /// How many times something does not happen before it does.
-    std::uint64_t failures(double probability);
+    std::uint64_t roll_failures(double probability);
 
    private:
     std::uint64_t state_;
   };
 
-  std::size_t some_of(std::size_t bytes, Dice& dice);
+  std::size_t roll_part_of(std::size_t bytes, Dice& dice);
   void shorten(std::span<iovec> parts);
   void flip_bits(std::span<std::byte> bytes);
 

@@ -14,7 +14,7 @@ void Connector::note_attached() {
   attached_.fetch_add(1, std::memory_order_seq_cst);
   const std::lock_guard lock(mutex_);
   for (const std::weak_ptr<Context>& weak : watching_)
-    if (const auto context = weak.lock()) context->delivered();
+    if (const auto context = weak.lock()) context->note_delivered();
 }
 
 }  // namespace anyccl::link

@@ -51,7 +51,7 @@ class Context {
   // --- sleep: see Transport ---------------------------------------------------------------------
   void prepare_sleep() {
     missed_ = news_.exchange(false, std::memory_order_relaxed);
-    // Before the links are looked at once more, whose locks pair with those in delivered().
+    // Before the links are looked at once more, whose locks pair with those in note_delivered().
     sleeping_.store(true, std::memory_order_seq_cst);
   }
   void end_sleep() { sleeping_.store(false, std::memory_order_relaxed); }
@@ -59,7 +59,7 @@ class Context {
   void miss() { missed_ = true; }
   bool missed() const { return missed_; }
   /// A thread of another communicator has brought something for this one. It holds the link's lock.
-  void delivered() {
+  void note_delivered() {
     news_.store(true, std::memory_order_relaxed);
     if (sleeping_.load(std::memory_order_seq_cst)) doorbell.ring();
   }

@@ -4,14 +4,14 @@
 
 namespace anyccl::link {
 
-void Window::asked(const Key& key) {
+void Window::note_asked(const Key& key) {
   const std::lock_guard lock(asked_mutex_);
   if (asked_.size() == kMostAsked) asked_.erase(asked_.begin());  // more than a receiver asks for
   asked_.push_back(key);
   has_asked_.store(true, std::memory_order_release);
 }
 
-void Window::sent(const Key& key, std::size_t bytes) {
+void Window::note_sent(const Key& key, std::size_t bytes) {
   sent_ += cost_of(bytes);
   if (!has_asked_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(asked_mutex_);
@@ -19,12 +19,12 @@ void Window::sent(const Key& key, std::size_t bytes) {
   has_asked_.store(!asked_.empty(), std::memory_order_release);
 }
 
-void Window::arrived(const Key& key, std::size_t bytes) {
+void Window::note_arrived(const Key& key, std::size_t bytes) {
   arrived_ += cost_of(bytes);
   if (!wanted_.empty()) std::erase(wanted_, key);
 }
 
-void Window::not_arrived(const Key& key, std::size_t bytes) {
+void Window::note_not_arrived(const Key& key, std::size_t bytes) {
   arrived_ -= cost_of(bytes);
   wanted_.push_back(key);  // It may have been, and then was more than the window allows.
 }
@@ -43,7 +43,7 @@ bool Window::should_ask(const Key& key) {
 }
 
 void Flow::drop(Arrival arrival) {
-  window.consumed(arrival.header.bytes);
+  window.note_consumed(arrival.header.bytes);
   context->arrivals.fetch_sub(1, std::memory_order_relaxed);
   BufferPool::of_process().give(std::move(arrival.buffer));
 }

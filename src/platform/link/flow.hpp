@@ -27,22 +27,23 @@ class Window {
   static constexpr std::uint64_t kBytes = std::uint64_t{16} << 20;
   static std::uint64_t cost_of(std::size_t bytes) { return bytes + 128; }  // what keeping it takes
 
-  // --- the sender, one thread; sent() and credit() with the link's lock --------------------------
+  // --- the sender, one thread; note_sent() and take_credit() with the link's lock ----------------
   bool has_room(const Key& key, std::size_t bytes) const {
-    // With prepare_sleep(), pairs with credit() and delivered(): one of the two sees the other.
+    // With prepare_sleep(), pairs with take_credit() and note_delivered(): one of the two sees the
+    // other.
     const std::uint64_t credit = credit_.load(std::memory_order_seq_cst);
     if (sent_ == credit || sent_ - credit + cost_of(bytes) <= kBytes) return true;
     return has_asked_.load(std::memory_order_acquire) && is_asked_for(key);
   }
-  void sent(const Key& key, std::size_t bytes);
+  void note_sent(const Key& key, std::size_t bytes);
   /// What the receiver has consumed, as it says. False: that is more than was sent.
-  bool credit(std::uint64_t consumed) {
+  bool take_credit(std::uint64_t consumed) {
     if (consumed > sent_) return false;
     if (consumed > credit_.load(std::memory_order_relaxed))
       credit_.store(consumed, std::memory_order_seq_cst);
     return true;
   }
-  void asked(const Key& key);
+  void note_asked(const Key& key);
 
   // --- the receiver, with the link's lock -------------------------------------------------------
   std::uint64_t held() const { return arrived_ - consumed_; }
@@ -51,10 +52,10 @@ class Window {
     return held() == 0 || held() + cost_of(bytes) <= kBytes ||
            std::find(wanted_.begin(), wanted_.end(), key) != wanted_.end();
   }
-  void arrived(const Key& key, std::size_t bytes);
+  void note_arrived(const Key& key, std::size_t bytes);
   /// It has not come whole, and comes once more.
-  void not_arrived(const Key& key, std::size_t bytes);
-  void consumed(std::size_t bytes) { consumed_ += cost_of(bytes); }
+  void note_not_arrived(const Key& key, std::size_t bytes);
+  void note_consumed(std::size_t bytes) { consumed_ += cost_of(bytes); }
   /// Whether the sender should be told without waiting for a frame that goes there.
   bool owes_credit() const { return consumed_ - told_ >= kBytes / 4; }
   /// The credit for a frame that goes to the sender now.

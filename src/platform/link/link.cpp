@@ -76,7 +76,7 @@ Status Link::attach(UniqueFd socket, std::unique_ptr<SecureStream> secure) {
   fd_ = PrivateFd(std::move(socket));
   secure_ = std::move(secure);
   if (secure_ != nullptr) secure_->go_through(chaos_.get());
-  if (chaos_ != nullptr && was_attached()) chaos_->connected();
+  if (chaos_ != nullptr && was_attached()) chaos_->note_connected();
   attached_.store(true, std::memory_order_release);
   was_attached_.store(true, std::memory_order_release);
   in_.connect(fd_.get(), secure_.get());
@@ -213,7 +213,7 @@ bool Link::is_silent() const {
   return loss_.silent || is_of_silent_host(in_.problem()) || is_of_silent_host(out_.problem());
 }
 
-Result<std::shared_ptr<const PeerProcess>> Link::process() {
+Result<std::shared_ptr<const PeerProcess>> Link::open_process() {
   const std::lock_guard lock(process_mutex_);
   if (process_ == nullptr) {
     ANYCCL_TRY(PeerProcess process, PeerProcess::of(fd_.get()));

@@ -109,7 +109,7 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   }
   int fd() const { return fd_.get(); }
   /// The process at the other end of a unix socket; opened once. Errors: system_error.
-  Result<std::shared_ptr<const PeerProcess>> process();
+  Result<std::shared_ptr<const PeerProcess>> open_process();
   /// Made by the first call, and the same until the link ends. One type for each kind of link.
   template <typename T>
   T& companion() {

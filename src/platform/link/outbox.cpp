@@ -21,7 +21,7 @@ iovec part(const void* data, std::size_t bytes) {
 }
 
 /// ETOOMANYREFS: too many descriptors of this user are on their way.
-bool try_again(int problem) {
+bool is_temporary(int problem) {
   return problem == EAGAIN || problem == EWOULDBLOCK || problem == ENOBUFS || problem == ENOMEM ||
          problem == ETOOMANYREFS;
 }
@@ -65,7 +65,7 @@ void Outbox::greet() {
 }
 
 bool Outbox::resume(std::uint64_t received) {
-  std::optional<std::vector<std::byte>> rest = resend_->take(received);
+  std::optional<std::vector<std::byte>> rest = resend_->take_rest(received);
   if (!rest) return false;
   rest->insert(rest->end(), queue_.begin() + static_cast<std::ptrdiff_t>(sent_), queue_.end());
   queue_ = std::move(*rest);
@@ -105,7 +105,7 @@ bool Outbox::put(const FrameHeader& header, const std::byte* payload,
                  std::span<const int> descriptors) {
   const SealedHeader seal =
       seals_ ? sealed(header, next_number_++, payload) : SealedHeader{header, {}};
-  const int copies = chaos_ == nullptr ? 1 : chaos_->copies();
+  const int copies = chaos_ == nullptr ? 1 : chaos_->roll_copies();
   bool done = true;
   for (int i = 0; i < copies; ++i)
     done &= seals_ ? transmit(seal, payload, header.bytes, descriptors)
@@ -243,7 +243,7 @@ std::size_t Outbox::write(std::span<iovec> parts, std::span<const int> descripto
   std::size_t left = n;
   for (const iovec& p : parts) {
     const std::size_t here = std::min(left, p.iov_len);
-    resend_->sent({static_cast<const std::byte*>(p.iov_base), here});
+    resend_->note_sent({static_cast<const std::byte*>(p.iov_base), here});
     left -= here;
   }
   return n;
@@ -271,7 +271,7 @@ std::size_t Outbox::write_now(std::span<iovec> parts, std::span<const int> descr
                           : ::sendmsg(fd(), &message, MSG_NOSIGNAL);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (errno == EINTR) continue;
-    if (!try_again(errno)) fail(errno);
+    if (!is_temporary(errno)) fail(errno);
     return 0;
   }
 }
@@ -288,7 +288,7 @@ void Outbox::fail(int problem) {
 std::size_t Outbox::write_secure(std::span<const iovec> parts) {
   if (broken_) return 0;
   const ssize_t n = secure_->write(fd(), parts);
-  if (n < 0 && !try_again(errno)) fail(errno);
+  if (n < 0 && !is_temporary(errno)) fail(errno);
   note_queued();
   return n < 0 ? 0 : static_cast<std::size_t>(n);
 }

@@ -23,9 +23,9 @@ constexpr char kTooMuchCredit[] = "that it has read more than it was sent";
 constexpr std::size_t kDirect = 8192;
 
 /// A frame of so many bytes has come whole.
-void came(Resend* resend, std::size_t bytes) {
+void note_frame(Resend* resend, std::size_t bytes) {
   if (resend == nullptr) return;
-  resend->came(bytes);
+  resend->note_came(bytes);
   if (resend->owes_acknowledgement()) resend->link.acknowledge();
 }
 
@@ -86,7 +86,7 @@ void Reader::close(Flow& flow) {
 
 /// Something has come for a context whose own thread may sleep.
 void Reader::tell(Flow& flow) {
-  if (flow.context != nullptr && flow.context != reads_for_) flow.context->delivered();
+  if (flow.context != nullptr && flow.context != reads_for_) flow.context->note_delivered();
 }
 
 /// Bytes that are read already wake no thread of another context.
@@ -108,7 +108,7 @@ void Reader::disconnect() {
   begin_ = end_ = 0;
   unread_ = false;
   if (!std::exchange(in_frame_, false)) return;
-  flow_->window.not_arrived(key_of(frame_), frame_.bytes);
+  flow_->window.note_not_arrived(key_of(frame_), frame_.bytes);
   --next_number_;
   target_ = nullptr;
   buffer_ = {};
@@ -194,7 +194,7 @@ bool Reader::next_header(const Wanted* wanted, std::size_t& controls) {
                        : flow->is_over() ? "data after its goodbye"
                        : flow->closed    ? nullptr
                        : !flow->window.allows(key_of(header), header.bytes) ? "more than it may"
-                       : !flow->window.credit(header.credit)                ? kTooMuchCredit
+                       : !flow->window.take_credit(header.credit)           ? kTooMuchCredit
                                                                             : nullptr;
     if (what != nullptr) {
       malformed(what);
@@ -204,7 +204,7 @@ bool Reader::next_header(const Wanted* wanted, std::size_t& controls) {
     ++next_number_;
     frame_ = header;
     flow_ = flow;
-    flow->window.arrived(key_of(header), header.bytes);
+    flow->window.note_arrived(key_of(header), header.bytes);
     if ((header.flags & kMessage) == 0) flow->newest = std::max(flow->newest, header.operation);
     in_frame_ = true;
     dropped_ = flow->closed;
@@ -233,14 +233,14 @@ bool Reader::handle_control(const FrameHeader& header) {
   }
   begin_ += head_bytes() + header.bytes;
   ++next_number_;
-  came(resend_, head_bytes() + header.bytes);
+  note_frame(resend_, head_bytes() + header.bytes);
   if (header.type == kReceived) return take_acknowledgement(header);
   Flow* const flow = flow_of(header.context);
   if (flow == nullptr || flow->is_over()) {
     malformed(flow == nullptr ? "frames of too many communicators" : "more after its goodbye");
     return false;
   }
-  if (!flow->window.credit(header.credit)) {
+  if (!flow->window.take_credit(header.credit)) {
     malformed(kTooMuchCredit);
     return false;
   }
@@ -252,7 +252,7 @@ bool Reader::handle_control(const FrameHeader& header) {
       break;
     }
     case kWant:
-      flow->window.asked(key_of(header));
+      flow->window.note_asked(key_of(header));
       break;
     case kCredit:
       break;
@@ -278,7 +278,7 @@ bool Reader::handle_control(const FrameHeader& header) {
 
 /// Takes the peer's word for how much of this end's frames it has received.
 bool Reader::take_acknowledgement(const FrameHeader& header) {
-  if (resend_ != nullptr && resend_->acknowledged(header.credit)) return true;
+  if (resend_ != nullptr && resend_->note_acknowledged(header.credit)) return true;
   malformed("that it has received what it was not sent");
   return false;
 }
@@ -334,7 +334,7 @@ bool Reader::receive_payload() {
     begin_ = end_ = 0;
     iovec parts[] = {{target_ + received_, left}, {staging_->data(), head_bytes()}};
     const ssize_t n = receive(parts, 2);
-    if (!arrived(n)) return false;
+    if (!note_read(n)) return false;
     const auto got = static_cast<std::size_t>(n);
     received_ += std::min(got, left);
     end_ = got > left ? got - left : 0;
@@ -351,12 +351,12 @@ bool Reader::finish_frame() {
   Arrival arrival{frame_, std::exchange(buffer_, Buffer{}), data};
   Context* const context = flow_->context;
   Flow& flow = *flow_;
-  came(resend_, head_bytes() + frame_.bytes);
-  if (std::exchange(dropped_, false)) return flow.window.consumed(frame_.bytes), false;
+  note_frame(resend_, head_bytes() + frame_.bytes);
+  if (std::exchange(dropped_, false)) return flow.window.note_consumed(frame_.bytes), false;
   const Key key = key_of(frame_);
   if (context != nullptr && !key.is_message &&
       key.operation < context->oldest.load(std::memory_order_relaxed)) {
-    flow.window.consumed(frame_.bytes);
+    flow.window.note_consumed(frame_.bytes);
     return BufferPool::of_process().give(std::move(arrival.buffer)), false;
   }
   if (!flow.arrivals.add(std::move(arrival))) return malformed("a publication twice"), false;

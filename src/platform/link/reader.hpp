@@ -113,7 +113,7 @@ class Reader {
   ssize_t receive_bytes(iovec* parts, std::size_t count);
   ssize_t receive_some(iovec* parts, std::size_t count);
   void keep_descriptors(msghdr& message);
-  bool arrived(ssize_t result);
+  bool note_read(ssize_t result);
   void end();
   void malformed(const char* what);
   void damaged(const char* what);

@@ -29,7 +29,7 @@ bool Reader::fill(std::size_t most) {
   }
   iovec part{staging_->data() + end_, std::min(most, staging_->size() - end_)};
   const ssize_t n = receive(&part, 1);
-  if (!arrived(n)) return false;
+  if (!note_read(n)) return false;
   end_ += static_cast<std::size_t>(n);
   return true;
 }
@@ -97,7 +97,7 @@ void Reader::keep_descriptors(msghdr& message) {
 }
 
 /// Whether a read brought bytes; notices the end of the stream.
-bool Reader::arrived(ssize_t result) {
+bool Reader::note_read(ssize_t result) {
   if (result > 0) return true;
   if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
   const int problem = result < 0 ? errno : 0;

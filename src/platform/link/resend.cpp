@@ -4,7 +4,7 @@
 
 namespace anyccl::link {
 
-bool Resend::acknowledged(std::uint64_t received) {
+bool Resend::note_acknowledged(std::uint64_t received) {
   if (received > begin_ + kept_.size()) return false;
   if (received < begin_ + dropped_) return true;
   dropped_ = static_cast<std::size_t>(received - begin_);
@@ -15,8 +15,8 @@ bool Resend::acknowledged(std::uint64_t received) {
   return true;
 }
 
-std::optional<std::vector<std::byte>> Resend::take(std::uint64_t received) {
-  if (received < begin_ + dropped_ || !acknowledged(received)) return std::nullopt;
+std::optional<std::vector<std::byte>> Resend::take_rest(std::uint64_t received) {
+  if (received < begin_ + dropped_ || !note_acknowledged(received)) return std::nullopt;
   std::vector<std::byte> rest = std::exchange(kept_, {});
   rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(dropped_));
   begin_ += std::exchange(dropped_, 0);

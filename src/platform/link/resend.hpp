@@ -44,21 +44,21 @@ class Resend {
 
   // --- sending ----------------------------------------------------------------------------------
   /// A connection took these bytes of the stream.
-  void sent(std::span<const std::byte> bytes) {
+  void note_sent(std::span<const std::byte> bytes) {
     kept_.insert(kept_.end(), bytes.begin(), bytes.end());
   }
   /// The peer needs nothing before `received`; it may have said more since, in another greeting.
   /// False: that is more than was sent.
-  bool acknowledged(std::uint64_t received);
+  bool note_acknowledged(std::uint64_t received);
   /// Whether the peer has said that it needs none of it any more.
   bool is_settled() const { return dropped_ == kept_.size(); }
   /// What the peer needs once more, with which sending goes on; absent: what it has received is not
   /// possible.
-  std::optional<std::vector<std::byte>> take(std::uint64_t received);
+  std::optional<std::vector<std::byte>> take_rest(std::uint64_t received);
 
   // --- receiving --------------------------------------------------------------------------------
   /// A frame of so many bytes was received whole.
-  void came(std::size_t bytes) { received_ += bytes; }
+  void note_came(std::size_t bytes) { received_ += bytes; }
   std::uint64_t received() const { return received_; }
   /// Whether the peer should be told of that, so that it keeps no more than it must.
   bool owes_acknowledgement() const { return received_ - told_ >= kTellEvery; }

@@ -24,7 +24,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-bool lists(std::string_view comma_list, std::string_view word) {
+bool has_word(std::string_view comma_list, std::string_view word) {
   const auto words = split(comma_list, ',');
   return std::ranges::find(words, word) != words.end();
 }
@@ -58,7 +58,7 @@ std::optional<std::string> own_path(std::string_view membership, Version version
     if (second == line.npos) continue;
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     const bool wanted = version == Version::v2 ? line.substr(0, first) == "0" && controllers.empty()
-                                               : lists(controllers, controller);
+                                               : has_word(controllers, controller);
     if (wanted && line.substr(second + 1).starts_with('/'))
       return std::string(line.substr(second + 1));
   }
@@ -78,8 +78,9 @@ std::vector<Mount> cgroup_mounts(std::string_view mounts, Version version,
     const auto fields = split(line, ' ');
     const auto dash = std::ranges::find(fields, "-");
     if (fields.size() < 6 || fields.end() - dash < 4) continue;
-    const bool wanted = version == Version::v2 ? dash[1] == "cgroup2"
-                                               : dash[1] == "cgroup" && lists(dash[3], controller);
+    const bool wanted = version == Version::v2
+                            ? dash[1] == "cgroup2"
+                            : dash[1] == "cgroup" && has_word(dash[3], controller);
     if (wanted) found.push_back({unescaped(fields[3]), unescaped(fields[4])});
   }
   return found;

@@ -27,7 +27,7 @@ constexpr auto kSeldom = 10s;
 constexpr std::string_view kName = "anyccl-ranks-";
 
 /// A socket that nobody talks to, with a name that says `ranks`.
-UniqueFd show(int ranks) {
+UniqueFd open_shown_socket(int ranks) {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return {};
   const std::string name = fmt::format("{}{}-{:x}", kName, ranks, random);
@@ -41,7 +41,7 @@ UniqueFd show(int ranks) {
 }
 
 /// Each look at it reads a file, and each communicator looks several times.
-long cores() {
+long core_count() {
   return per_process<Recent<long>>().get(
       std::chrono::seconds(1), [] { return std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)); });
 }
@@ -83,7 +83,7 @@ OversubscriptionMonitor::Registration OversubscriptionMonitor::add(int ranks, lo
   registered_.insert(ranks);
   beside_.insert(beside);
   show_most();
-  if (on_host + beside > cores()) {
+  if (on_host + beside > core_count()) {
     note(std::max(on_host + beside, ranks_.load(std::memory_order_relaxed)));
     wait_for(Clock::now(), kEvery * crowding());
   } else {
@@ -105,7 +105,7 @@ void OversubscriptionMonitor::show_most() {
   most_beside_.store(*beside_.rbegin(), std::memory_order_relaxed);
   const int most = registered_.empty() ? 0 : *registered_.rbegin();
   if (most == std::exchange(shown_, most)) return;
-  socket_ = PrivateFd(most == 0 ? UniqueFd() : show(most));
+  socket_ = PrivateFd(most == 0 ? UniqueFd() : open_shown_socket(most));
 }
 
 void OversubscriptionMonitor::refresh() {
@@ -122,8 +122,9 @@ void OversubscriptionMonitor::refresh() {
 
 void OversubscriptionMonitor::note(long ranks) {
   ranks_.store(ranks, std::memory_order_relaxed);
-  oversubscribed_.store(ranks > cores(), std::memory_order_relaxed);
-  crowding_.store(static_cast<int>(std::max(1L, ranks / cores() / 4)), std::memory_order_relaxed);
+  oversubscribed_.store(ranks > core_count(), std::memory_order_relaxed);
+  crowding_.store(static_cast<int>(std::max(1L, ranks / core_count() / 4)),
+                  std::memory_order_relaxed);
 }
 
 /// Until they are counted again.

@@ -15,29 +15,29 @@ namespace {
 /// As CodecKernels counts them.
 enum SmallFloat : std::size_t { kBf16 = 1, kF16 = 2 };
 
-const CodecKernels& loops() {
+const CodecKernels& best_loops() {
   static const CodecKernels& best = *(*best_kernels())->codecs;  // a plan was made: there are some
   return best;
 }
 
 template <SmallFloat kType>
 void widen(void* to, const void* from, std::size_t count) {
-  loops().widen[kType](static_cast<float*>(to), from, count);
+  best_loops().widen[kType](static_cast<float*>(to), from, count);
 }
 
 template <SmallFloat kType>
 void narrow(void* to, const void* from, std::size_t count) {
-  loops().narrow[kType](to, static_cast<const float*>(from), count, 1.0F);
+  best_loops().narrow[kType](to, static_cast<const float*>(from), count, 1.0F);
 }
 
 template <std::size_t kType>
 void widen_f8(void* to, const void* from, std::size_t count) {
-  loops().widen_f8[kType](static_cast<float*>(to), from, count);
+  best_loops().widen_f8[kType](static_cast<float*>(to), from, count);
 }
 
 template <std::size_t kType>
 void narrow_f8(void* to, const void* from, std::size_t count) {
-  loops().narrow_f8[kType](to, static_cast<const float*>(from), count);
+  best_loops().narrow_f8[kType](to, static_cast<const float*>(from), count);
 }
 
 template <typename From, typename To>

@@ -17,7 +17,7 @@ namespace {
 /// Records that wait for the socket: enough for few system calls, and little enough for the cache.
 constexpr std::size_t kMostUnsent = std::size_t{128} << 10;
 
-bool try_again(int problem) {
+bool is_temporary(int problem) {
   return problem == EAGAIN || problem == EWOULDBLOCK || problem == EINTR || problem == ENOBUFS ||
          problem == ENOMEM;
 }
@@ -190,7 +190,7 @@ bool TlsStream::flush(int fd) {
                                        : wire_->send(fd, rest);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      if (!try_again(errno)) failed_ = errno;
+      if (!is_temporary(errno)) failed_ = errno;
       return failed_ == 0;
     }
     sent_ += static_cast<std::size_t>(n);

@@ -29,7 +29,7 @@ class KnownLinks {
     std::erase_if(links_, [](const auto& known) { return known.second.empty(); });
     links_[peer].push_back(std::move(link));
   }
-  std::vector<KnownLink> to(const ProcessName& peer) {
+  std::vector<KnownLink> links_to(const ProcessName& peer) {
     const std::lock_guard lock(mutex_);
     const auto found = links_.find(peer);
     return found == links_.end() ? std::vector<KnownLink>() : found->second;
@@ -51,7 +51,7 @@ std::vector<UsableLink> usable_links(const bootstrap::Hello& mine, const bootstr
                                      bool force_network, bool encrypts) {
   const bool near = bootstrap::same_host(mine, peer) && !force_network;
   std::vector<UsableLink> all;
-  for (const KnownLink& known : per_process<KnownLinks>().to(peer.process))
+  for (const KnownLink& known : per_process<KnownLinks>().links_to(peer.process))
     if (auto link = known.link.lock(); link != nullptr &&
                                        (known.local ? near : link->is_encrypted() == encrypts) &&
                                        link->is_alive())
@@ -87,7 +87,7 @@ class LinksOfGroup::Reunion {
 
   /// The link may be closed by who else uses it until then.
   ~Reunion() {
-    if (channel_ != nullptr) channel_->goodbye();
+    if (channel_ != nullptr) channel_->say_goodbye();
   }
 
   bool is_proved() const { return result_.link != nullptr; }
@@ -96,7 +96,7 @@ class LinksOfGroup::Reunion {
 
   void append_wanted(std::vector<pollfd>& entries) const {
     if (is_proved() || (leads_ && channel_ == nullptr)) return;
-    if (leads_) return entries.push_back(channel_->events());
+    if (leads_) return entries.push_back(channel_->poll_entry());
     for (const UsableLink& one : links_) entries.push_back({one.link->fd(), POLLIN, 0});
   }
 
@@ -152,7 +152,7 @@ class LinksOfGroup::Reunion {
   }
 
   void end() {
-    channel_->goodbye();
+    channel_->say_goodbye();
     channel_.reset();
   }
   std::vector<UsableLink> known() const {

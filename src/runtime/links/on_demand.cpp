@@ -88,7 +88,7 @@ class ConnectingThread {
   void run() {
     while (!is_stopping()) {
       try {
-        take_turn();
+        poll_once();
       } catch (const std::bad_alloc&) {
         bell_.answer();
         give_up();
@@ -96,9 +96,9 @@ class ConnectingThread {
       }
     }
   }
-  void take_turn() {
+  void poll_once() {
     const std::optional<int> bell = bell_.listen();  // what rings from now on ends the poll
-    const Groups groups = current();
+    const Groups groups = groups_now();
     if (is_stopping()) return bell_.answer();
     ends_.clear();
     machine_ends_.clear();
@@ -113,7 +113,7 @@ class ConnectingThread {
       begin = ends_[i];
     }
   }
-  Groups current() {
+  Groups groups_now() {
     const std::lock_guard lock(mutex_);
     return groups_;
   }

@@ -82,7 +82,7 @@ Result<Agreement::Decision> Agreement::decide(const Ballot& mine, Deadline deadl
       return error(Code::remote_error,
                    "{} does without this rank: it was left out, or taken for dead",
                    names_[uindex(refused_by_.value_or(me_))]);
-    if (const auto decision = find_decision()) return end(*decision);
+    if (const auto decision = find_decision()) return adopt(*decision);
     if (index(leader()) != mine_.fixed.follows) {
       follow(leader());
       continue;
@@ -114,10 +114,10 @@ Rank Agreement::leader() const {
 void Agreement::follow(Rank leader) {
   mine_.fixed.follows = index(leader);
   mine_.gone = gone_;
-  say(mine_);
+  send_to_all(mine_);
 }
 
-void Agreement::say(const Statement& statement) {
+void Agreement::send_to_all(const Statement& statement) {
   std::vector<std::byte> payload(sizeof statement.fixed + bytes_for(gone_.size()));
   std::memcpy(payload.data(), &statement.fixed, sizeof statement.fixed);
   for (std::size_t r = 0; r < gone_.size(); ++r)
@@ -153,7 +153,7 @@ void Agreement::listen() {
     if (looks) peer.channel->look_for_silence();
     peer.is_over = peer.channel->is_gone();  // what it said before that is heard now
     link::Notice notice;
-    while (peer.channel->next_notice(notice)) hear(peer, notice.payload);
+    while (peer.channel->next_notice(notice)) take_statement(peer, notice.payload);
     // One that has decided needs to say no more.
     if (peer.is_over && !peer.has_decided(mine_.fixed.round)) gone_[r] = true;
   }
@@ -170,7 +170,7 @@ void Agreement::look_for_leavers() {
       gone_[r] = Survivors(*parent).has_left(Rank{static_cast<std::int32_t>(r)});
 }
 
-void Agreement::hear(Peer& peer, std::span<const std::byte> payload) {
+void Agreement::take_statement(Peer& peer, std::span<const std::byte> payload) {
   Statement said;
   if (payload.size() != sizeof said.fixed + bytes_for(gone_.size())) return;
   std::memcpy(&said.fixed, payload.data(), sizeof said.fixed);
@@ -217,10 +217,10 @@ std::optional<Agreement::Statement> Agreement::lead() {
     is_complete = is_complete && follows;
     if (!follows) peer.channel->link().use();
   }
-  return is_complete ? std::optional(conclude()) : std::nullopt;
+  return is_complete ? std::optional(decision_of_all()) : std::nullopt;
 }
 
-Agreement::Statement Agreement::conclude() const {
+Agreement::Statement Agreement::decision_of_all() const {
   Statement all = mine_;
   all.gone = gone_;
   if (gone_ != gone_before_) all.fixed.formed = 0;
@@ -240,8 +240,8 @@ Agreement::Statement Agreement::conclude() const {
   return all;
 }
 
-Agreement::Decision Agreement::end(const Statement& decision) {
-  say(decision);
+Agreement::Decision Agreement::adopt(const Statement& decision) {
+  send_to_all(decision);
   taken_ = std::nullopt;
   is_decided_ = true;
   gone_before_ = decision.gone;
@@ -280,7 +280,7 @@ std::string Agreement::absentees() const {
 void Agreement::wait() {
   std::vector<pollfd> entries;
   for (const auto& peer : peers_)
-    if (peer != nullptr && !peer->is_over) entries.push_back(peer->channel->events());
+    if (peer != nullptr && !peer->is_over) entries.push_back(peer->channel->poll_entry());
   if (const auto& peer = peers_[uindex(leader())]; peer != nullptr && peer->channel != nullptr)
     peer->channel->link().use();
   ::poll(entries.data(), entries.size(), kNap);

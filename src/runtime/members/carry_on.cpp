@@ -38,7 +38,7 @@ Result<CommPtr> form_if_there_is_memory(Comm& parent, const Inheritance& inherit
   return error(Code::system_error, "there is no memory for another communicator");
 }
 
-void drop(const CommPtr& made) {
+void abort_made(const CommPtr& made) {
   if (made != nullptr)
     made->abort(error(Code::aborted, "ranks are left out that were to be in it"));
 }
@@ -69,10 +69,10 @@ Result<CommPtr> carry_on(Comm& parent, Agreement& among, std::span<const int> ex
       return among.kept = std::move(made), decision.status();
     Status bad = !ballot.problem.ok() ? ballot.problem : decision.status();
     if (bad.ok()) bad = decision->problem;
-    if (!bad.ok()) return drop(made), bad;
+    if (!bad.ok()) return abort_made(made), bad;
     Survivors(parent).note_agreed(decision->completed);
     if (decision->formed) return among.note_survivors(*decision), made;
-    drop(made);
+    abort_made(made);
     init->deadline = deadline = std::max(deadline, Deadline::in(kTimeToForm));
     auto formed = form_if_there_is_memory(parent, inheritance, *decision, card, *init);
     ballot.formed = formed.ok();

@@ -25,7 +25,7 @@ Deadline deadline_of(const CommSettings& settings) {
 }
 
 /// A member that went away has said why to the parent, or is seen there to be gone: soon.
-Status explain(const Status& found, Comm& parent, const std::vector<Member>& members) {
+Status wait_for_reason(const Status& found, Comm& parent, const std::vector<Member>& members) {
   std::vector<Rank> ranks;
   for (const Member& member : members) ranks.push_back(member.rank);
   const Deadline grace = Deadline::in(std::chrono::milliseconds(500));
@@ -47,7 +47,7 @@ Result<CommPtr> create_within(Comm& parent, const Inheritance& inheritance,
         create_over(init, part.group, part.me, links_within(inheritance, members, parent.rank()),
                     most_ring_bytes);
     if (made.ok()) return made;
-    why = explain(made.status(), parent, members);
+    why = wait_for_reason(made.status(), parent, members);
   } catch (const std::bad_alloc&) {
     why = error(Code::system_error, "there is no memory for another communicator");
   }
@@ -72,8 +72,8 @@ Status give_up(const CommPtr& made, const Status& why) {
 
 /// Each rank of `parent` says whether its communicator exists: the new one is used when it does on
 /// all of its members.
-Result<CommPtr> agreed(Result<CommPtr> made, Comm& parent, const std::vector<Member>& members,
-                       const Deadline& deadline) {
+Result<CommPtr> keep_if_made_on_all(Result<CommPtr> made, Comm& parent,
+                                    const std::vector<Member>& members, const Deadline& deadline) {
   Problem outcome;
   outcome.set(made.status());
   const auto outcomes = exchange_with_all(parent, outcome, deadline);
@@ -95,8 +95,8 @@ struct Reply {
 };
 
 /// The first member collects the cards and compares who takes part.
-Result<std::vector<Card>> collect(Correspondence& mail, const std::vector<Member>& members,
-                                  const Card& mine, Reply& reply) {
+Result<std::vector<Card>> collect_cards(Correspondence& mail, const std::vector<Member>& members,
+                                        const Card& mine, Reply& reply) {
   std::vector<Card> cards(members.size());
   cards[0] = mine;
   for (std::size_t i = 1; i < members.size(); ++i) {
@@ -120,7 +120,7 @@ Result<std::vector<Card>> share_cards(Comm& parent, const std::vector<Member>& m
   const Rank first = members[0].rank;
   std::vector<Card> cards(members.size());
   if (parent.rank() == first) {
-    ANYCCL_TRY(cards, collect(mail, members, mine, reply));
+    ANYCCL_TRY(cards, collect_cards(mail, members, mine, reply));
   } else {
     ANYCCL_CHECK(mail.send(first, std::span(&mine, 1)));
     ANYCCL_CHECK(mail.receive(first, std::span(&reply, 1)));
@@ -135,7 +135,7 @@ Result<std::vector<Card>> share_cards(Comm& parent, const std::vector<Member>& m
 }
 
 /// All members have come here.
-Status meet(Correspondence& mail, const std::vector<Member>& members, Rank me) {
+Status wait_for_members(Correspondence& mail, const std::vector<Member>& members, Rank me) {
   char nothing = 0;
   const Rank first = members[0].rank;
   if (me != first) {
@@ -177,7 +177,7 @@ Status invite(const Comm& parent, int size, const anycclUniqueId* id, const Comm
   return {};
 }
 
-Result<bootstrap::UniqueId> agree(const std::vector<Invitation>& all) {
+Result<bootstrap::UniqueId> common_id(const std::vector<Invitation>& all) {
   const Invitation* invited = nullptr;
   for (std::size_t r = 0; r < all.size(); ++r) {
     ANYCCL_CHECK(all[r].problem.of("grow", Rank{static_cast<std::int32_t>(r)}));
@@ -225,15 +225,15 @@ Result<CommPtr> split(Comm& parent, int color, int key, std::size_t most_ring_by
   ANYCCL_CHECK(first_problem("split", members));
   // Without a limit of its own it begins when all have called it.
   if (deadline.is_never()) init->deadline = creation_deadline(init->config, settings);
-  if (color == ANYCCL_SPLIT_NOCOLOR) return agreed(CommPtr(), parent, {}, deadline);
+  if (color == ANYCCL_SPLIT_NOCOLOR) return keep_if_made_on_all(CommPtr(), parent, {}, deadline);
   std::erase_if(members, [&](const Member& member) { return member.card->color != color; });
   std::stable_sort(members.begin(), members.end(),
                    [](const Member& a, const Member& b) { return a.card->key < b.card->key; });
   const std::uint64_t context[2] = {parent.sequence(), static_cast<std::uint64_t>(color)};
   ANYCCL_TRY(const bootstrap::Secret secret,
              inheritance.secret.derive("split", std::as_bytes(std::span(context))));
-  return agreed(form(parent, inheritance, members, secret, *init, most_ring_bytes), parent, members,
-                deadline);
+  return keep_if_made_on_all(form(parent, inheritance, members, secret, *init, most_ring_bytes),
+                             parent, members, deadline);
 }
 
 Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::string& name,
@@ -258,7 +258,7 @@ Result<CommPtr> shrink(Comm& parent, std::span<const int> excluded, const std::s
   auto made = form(parent, inheritance, members, secret, *init, kAnyRing);
   if (made.ok() && members.size() > 1) {
     Correspondence mail(parent, init->deadline);
-    if (const Status all = meet(mail, members, parent.rank()); !all.ok())
+    if (const Status all = wait_for_members(mail, members, parent.rank()); !all.ok())
       return give_up(*made, all);
   }
   return made;
@@ -278,7 +278,7 @@ Result<CommPtr> grow(Comm& parent, int size, const anycclUniqueId* id, const std
   if (mine.has_id != 0) hide(mine.id, key);  // nothing would show the key
   ANYCCL_TRY(const std::vector<Invitation> all, exchange_with_all(parent, mine, deadline));
   ANYCCL_CHECK(problem);
-  ANYCCL_TRY(bootstrap::UniqueId agreed, agree(all));
+  ANYCCL_TRY(bootstrap::UniqueId agreed, common_id(all));
   hide(agreed, key);
   anycclUniqueId whole{};
   agreed.to_bytes(whole.internal);

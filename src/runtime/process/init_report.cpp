@@ -13,7 +13,7 @@ namespace anyccl {
 namespace {
 
 /// "0-3, 8"
-std::string ranges(const std::vector<int>& ranks) {
+std::string range_text(const std::vector<int>& ranks) {
   std::string text;
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t last = i;
@@ -26,7 +26,7 @@ std::string ranges(const std::vector<int>& ranks) {
 }
 
 /// Settings that are not the default, as "NAME=value".
-std::vector<std::string> settings() {
+std::vector<std::string> changed_settings() {
   std::vector<std::string> set;
   for (const Variable& variable : variables())
     if (const auto value = value_now(variable.name);
@@ -42,11 +42,12 @@ void report_ranks(const std::string& name, const std::vector<int>& host_of, cons
       ANYCCL_VERSION_TEXT, name.empty() ? "" : " " + name, m.size, m.size == 1 ? "" : "s",
       of_host.size(), of_host.size() == 1 ? "" : "s");
   for (const auto& [host, ranks] : of_host)
-    log(LogSubsystem::init, "host of {}: ranks {}", m.names[uindex(Rank{ranks[0]})], ranges(ranks));
+    log(LogSubsystem::init, "host of {}: ranks {}", m.names[uindex(Rank{ranks[0]})],
+        range_text(ranks));
   if (m.ranks_per_core > 1)
     log(LogSubsystem::init, "{} ranks share a core: those that wait give theirs away",
         m.ranks_per_core);
-  if (const auto set = settings(); !set.empty())
+  if (const auto set = changed_settings(); !set.empty())
     log(LogSubsystem::init, "set: {}", fmt::join(set, " "));
 }
 
@@ -61,7 +62,7 @@ void report_init(const InitContext& init, const bootstrap::Placement& placement,
     for (const Rank peer : transport->peers()) peers.push_back(index(peer));
     std::sort(peers.begin(), peers.end());
     log(LogSubsystem::init, "rank {} of {}: {} to rank{} {}{}", index(m.rank), m.size,
-        transport->name(), peers.size() == 1 ? "" : "s", ranges(peers),
+        transport->name(), peers.size() == 1 ? "" : "s", range_text(peers),
         init.config.transport.empty() ? "" : " (ANYCCL_TRANSPORT)");
   }
   if (!m.network) return;

@@ -15,7 +15,7 @@ namespace anyccl {
 namespace {
 
 /// In quotes, as the format wants it.
-std::string label(std::string_view text) {
+std::string quoted_label(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '\n') {
@@ -106,8 +106,8 @@ std::optional<std::string> ProcessMetrics::text(Deadline deadline) const {
         text += fmt::format(
             "{}{{pid=\"{}\",communicator={},rank=\"{}\",operation={},algorithm={},protocol={}}} "
             "{}\n",
-            counter.name, pid, label(place.first), place.second, label(row.operation),
-            label(row.algorithm), label(row.protocol), counter.value(row));
+            counter.name, pid, quoted_label(place.first), place.second, quoted_label(row.operation),
+            quoted_label(row.algorithm), quoted_label(row.protocol), counter.value(row));
   }
   const std::tuple<const char*, const char*, std::size_t> gauges[] = {
       {"anyccl_communicators", "Communicators that there are.", now.comms.size()},

@@ -85,7 +85,7 @@ void Process::dump_at(int signal) {
   if (dumps_.exchange(true, std::memory_order_relaxed) || !take_dump_signal(signal)) return;
   progress().repeat(kLook, [this, kPatience] {
     if (!dumps_were_asked_for()) return;
-    for (const CommPtr& comm : now().comms)
+    for (const CommPtr& comm : snapshot().comms)
       CommReport(*comm).dump_on_signal(Deadline::in(kPatience));
   });
 }
@@ -107,7 +107,7 @@ void Process::leave_at_exit() {
                   std::memory_order_relaxed);
 }
 
-ProcessMetrics::Now Process::now() {
+ProcessMetrics::Now Process::snapshot() {
   ProcessMetrics::Now now;
   {
     const std::lock_guard lock(mutex_);

@@ -41,7 +41,7 @@ class Process {
  private:
   void leave_at_exit();
   void leave_all();
-  ProcessMetrics::Now now();
+  ProcessMetrics::Now snapshot();
 
   std::mutex mutex_;
   std::vector<std::weak_ptr<Comm>> comms_;
@@ -51,7 +51,7 @@ class Process {
   bootstrap::UniqueIds unique_ids_;
   BackgroundProgress* progress_ = nullptr;
   std::atomic<bool> reports_{false}, dumps_{false};  // see report_in() and dump_at()
-  ProcessMetrics metrics_{[this] { return now(); }};
+  ProcessMetrics metrics_{[this] { return snapshot(); }};
 };
 
 }  // namespace anyccl

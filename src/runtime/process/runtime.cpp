@@ -172,7 +172,7 @@ Result<CommPtr> join_by_id(const anycclUniqueId& bytes, int size, int rank, cons
   init.name = name;
   bootstrap::UniqueIds& ids = Process::get().unique_ids();
   Result<bootstrap::Group> group =
-      bootstrap::join(id, init.hello, init.deadline, &init.listeners, ids.made(id));
+      bootstrap::join(id, init.hello, init.deadline, &init.listeners, ids.was_made_here(id));
   ids.drop(id, !group.ok() && group.status().code() != Code::timeout);
   if (!group.ok()) return group.status();
   return create(init, std::make_shared<const bootstrap::Group>(*std::move(group)), Rank{rank});

@@ -355,9 +355,9 @@ FinalReply answer_to(Uplink& up) {
 TEST_F(HostLeaders, say_nothing_of_a_rank_that_left_before_the_server_was_there) {
   const Member mine = member_at(0, 0, 3), gone = member_at(0, 1, 3), back = member_at(0, 1, 3);
   Uplink up(meeting_, {mine.hello, soon()}, false);
-  up.report({{hello_frame_of(gone)}});
-  up.report({{}, 1});
-  up.report({{hello_frame_of(back)}});
+  up.take_report({{hello_frame_of(gone)}});
+  up.take_report({{}, 1});
+  up.take_report({{hello_frame_of(back)}});
   in_threads(2, [&](int i) {
     if (i == 0)
       EXPECT_EQ(answer_to(up).kind, Frame::table);
@@ -370,7 +370,7 @@ TEST_F(HostLeaders, that_come_late_say_which_ranks_hear_a_failure_from_them) {
   expect_all_hear({{0, 0}, {1, 1}, {1, 1}}, 4, Code::invalid_usage, "rank 1 joined twice");
   const Member mine = member_at(0, 2, 4), other = member_at(0, 3, 4);
   Uplink up(meeting_, {mine.hello, soon()}, false);
-  up.report({{hello_frame_of(other)}});
+  up.take_report({{hello_frame_of(other)}});
   EXPECT_EQ(answer_to(up).kind, Frame::failure);
   const auto begun = Deadline::Clock::now();
   server_->stop_when_told();
@@ -434,7 +434,7 @@ TEST_F(RootByHand, hears_all_ranks_of_a_host_over_one_connection) {
         ++heard;
       }
     }
-    EXPECT_FALSE(has_waiting(listener_.get()));
+    EXPECT_FALSE(has_waiting_connection(listener_.get()));
     send_table(leader, hellos);
   });
   expect_all_join(hosts_of_sizes({kRanks}));
@@ -512,7 +512,7 @@ TEST_F(RootByHand, that_does_not_read_leaves_its_leader_asleep) {
   });
   Uplink up(meeting_, {mine.hello, soon()}, false);
   const Report many{std::vector<HelloFrame>(20000, hello_frame_of(other))};
-  up.report(many);
+  up.take_report(many);
   std::vector<pollfd> entries;
   const auto is_stuck = [&] {
     entries.clear();
@@ -521,7 +521,7 @@ TEST_F(RootByHand, that_does_not_read_leaves_its_leader_asleep) {
            entries[0].events == (POLLIN | POLLOUT);
   };
   while (!is_stuck()) ASSERT_OK(up.progress().status());
-  up.report(many);
+  up.take_report(many);
   EXPECT_EQ(up.poll_ms(1000), 1000);
   done.set_value();
   root.join();

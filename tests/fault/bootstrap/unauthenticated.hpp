@@ -71,7 +71,7 @@ inline std::vector<Endpoint> endpoints_of(const Listeners& listeners) {
 inline Result<Connection> dial_to_end(Dial dial) {
   for (const Deadline deadline = soon(); !deadline.passed();) {
     if (Status s = dial.advance(); !s.ok()) return s;
-    if (dial.done()) return dial.take();
+    if (dial.done()) return dial.take_connection();
     std::vector<pollfd> entries;
     dial.append_wanted(entries);
     ::poll(entries.data(), entries.size(), dial.poll_ms(1000));

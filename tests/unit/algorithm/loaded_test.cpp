@@ -56,7 +56,7 @@ TEST_P(WrittenCatalog, is_the_same_when_it_is_read_again) {
   }
   const Shape on_hosts{algorithm.collective, 8, Rank{0}, false, {0, 0, 0, 1, 1, 2, 2, 2}};
   if (algorithm.supports(on_hosts)) shapes.push_back(on_hosts);
-  const LoadedAlgorithm again = loaded(to_text(anyccl::written(algorithm, shapes)));
+  const LoadedAlgorithm again = loaded(to_text(anyccl::written_form(algorithm, shapes)));
   for (const Shape& shape : shapes) {
     ASSERT_TRUE(again.supports(shape));
     for (int r = 0; r < shape.size; ++r)
@@ -67,7 +67,7 @@ TEST_P(WrittenCatalog, is_the_same_when_it_is_read_again) {
 
 TEST_P(WrittenCatalog, is_right_for_every_root_and_in_place) {
   const Shape shape{GetParam()->collective, 4};
-  const LoadedAlgorithm again = loaded(to_text(anyccl::written(*GetParam(), {&shape, 1})));
+  const LoadedAlgorithm again = loaded(to_text(anyccl::written_form(*GetParam(), {&shape, 1})));
   const Status status = again.check(shape, kSlots);
   EXPECT_TRUE(status.ok()) << status.message();
   const auto report = check_algorithm(again.algorithm(), 4, 4);
@@ -76,7 +76,7 @@ TEST_P(WrittenCatalog, is_right_for_every_root_and_in_place) {
 
 TEST_P(WrittenCatalog, adds_up_in_the_order_that_the_original_promises) {
   const Shape shape{GetParam()->collective, 4};
-  const LoadedAlgorithm again = loaded(to_text(anyccl::written(*GetParam(), {&shape, 1})));
+  const LoadedAlgorithm again = loaded(to_text(anyccl::written_form(*GetParam(), {&shape, 1})));
   EXPECT_GE(again.order(shape), GetParam()->order(shape));
   const Shape of_root_1{GetParam()->collective, 4, Rank{1}};  // turned, and so is the order
   if (is_rooted(GetParam()->collective)) {
@@ -87,7 +87,7 @@ TEST_P(WrittenCatalog, adds_up_in_the_order_that_the_original_promises) {
 TEST(LoadedAlgorithm, that_a_ring_adds_up_in_many_orders_is_known) {
   const Shape shape{Collective::all_reduce, 4};
   const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
-  EXPECT_EQ(loaded(to_text(anyccl::written(ring, {&shape, 1}))).order(shape), Order::position);
+  EXPECT_EQ(loaded(to_text(anyccl::written_form(ring, {&shape, 1}))).order(shape), Order::position);
 }
 
 TEST(LoadedAlgorithm, hosts_are_matched_whatever_their_numbers) {

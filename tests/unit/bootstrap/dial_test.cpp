@@ -146,7 +146,7 @@ TEST_F(DialTest, gives_the_acceptor_one_of_several_connections_and_uses_that_one
   finish(dial, host);
   std::vector<Connection> accepted = host.acceptor().take_authenticated();
   ASSERT_EQ(accepted.size(), 1U);
-  expect_joined(dial.take(), accepted[0]);
+  expect_joined(dial.take_connection(), accepted[0]);
   while (host.acceptor().wanted() > 2) ASSERT_OK(host.look());
   EXPECT_TRUE(host.acceptor().take_authenticated().empty());
   EXPECT_EQ(host.acceptor().refusals(), "");

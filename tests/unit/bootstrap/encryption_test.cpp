@@ -26,7 +26,7 @@ struct TwoEnds {
   void run() {
     for (int i = 0; i < 10; ++i) {
       if (connector_problem.ok()) connector_problem = connector->advance(connector_socket.get());
-      if (connector->proved()) EXPECT_OK(connector->commit());
+      if (connector->proved()) EXPECT_OK(connector->send_proof());
       if (acceptor_problem.ok()) acceptor_problem = acceptor->advance(acceptor_socket.get());
     }
   }

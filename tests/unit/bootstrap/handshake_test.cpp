@@ -42,7 +42,7 @@ class Replay : public testing::Test {
     const Pair left, right;  // a wire each, with the eavesdropper in between
     for (int i = 0; i < 10 && !(connector->done() && acceptor->done()); ++i) {
       ASSERT_OK(connector->advance(left.connector.get()));
-      if (connector->proved()) ASSERT_OK(connector->commit());
+      if (connector->proved()) ASSERT_OK(connector->send_proof());
       pass_on(left.acceptor.get(), right.connector.get(), said_by_connector_);
       ASSERT_OK(acceptor->advance(right.acceptor.get()));
       pass_on(right.connector.get(), left.acceptor.get(), said_by_acceptor_);

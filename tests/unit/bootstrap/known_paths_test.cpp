@@ -19,7 +19,7 @@ TEST(KnownPaths, come_first_at_whatever_port) {
   KnownPaths paths;
   paths.remember(on_host(1), at(2, 40));
   std::vector<Address> addresses = {at(1, 50), at(2, 51), at(3, 52)};
-  paths.prefer(on_host(1), addresses);
+  paths.put_known_first(on_host(1), addresses);
   EXPECT_EQ(addresses, (std::vector<Address>{at(2, 51), at(1, 50), at(3, 52)}));
 }
 
@@ -27,7 +27,7 @@ TEST(KnownPaths, are_of_one_host) {
   KnownPaths paths;
   paths.remember(on_host(1), at(2, 40));
   std::vector<Address> addresses = {at(1, 50), at(2, 51)};
-  paths.prefer(on_host(7), addresses);
+  paths.put_known_first(on_host(7), addresses);
   EXPECT_EQ(addresses.front(), at(1, 50));
 }
 
@@ -36,7 +36,7 @@ TEST(KnownPaths, that_worked_last_replace_earlier_ones) {
   paths.remember(on_host(1), at(2, 40));
   paths.remember(on_host(1), at(3, 40));
   std::vector<Address> addresses = {at(1, 50), at(2, 51), at(3, 52)};
-  paths.prefer(on_host(1), addresses);
+  paths.put_known_first(on_host(1), addresses);
   EXPECT_EQ(addresses.front(), at(3, 52));
 }
 

@@ -30,7 +30,7 @@ TEST(MemberTable, names_missing_ranks) {
   MemberTable table;
   ASSERT_OK(table.add(hello_of(0, 4)));
   ASSERT_OK(table.add(hello_of(2, 4)));
-  const Status s = table.incomplete(60);
+  const Status s = table.incomplete_error(60);
   EXPECT_EQ(s.code(), Code::timeout);
   EXPECT_EQ(s.message(), "2 of 4 ranks joined within 60 s; missing: 1, 3");
 }

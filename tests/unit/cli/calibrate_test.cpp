@@ -37,9 +37,9 @@ LinkTimings pairs_at_once(const std::string& name, double seconds) {
 }
 
 TEST(Calibrate, fits_each_link_and_what_pairs_at_once_lose) {
-  const auto fitted = fit({link("shm", 2e-6, 0.1e-9), pairs_at_once("shm", 3e-6),
-                           link("tcp", 20e-6, 1e-9), pairs_at_once("tcp", 90e-6)},
-                          {});
+  const auto fitted = fit_calibration({link("shm", 2e-6, 0.1e-9), pairs_at_once("shm", 3e-6),
+                                       link("tcp", 20e-6, 1e-9), pairs_at_once("tcp", 90e-6)},
+                                      {});
   ASSERT_TRUE(fitted.ok()) << fitted.status().message();
   ASSERT_EQ(fitted->links.size(), 2U);
   for (const double bytes : {8.0, 1e5, 1e7}) {
@@ -53,19 +53,19 @@ TEST(Calibrate, fits_each_link_and_what_pairs_at_once_lose) {
 TEST(Calibrate, has_an_overhead_of_at_most_half_a_message) {
   LinkTimings slow = link("shm", 2e-6, 0);
   slow.overhead_s = 5e-6;
-  const auto fitted = fit({slow}, {});
+  const auto fitted = fit_calibration({slow}, {});
   ASSERT_TRUE(fitted.ok());
   EXPECT_NEAR(fitted->links[0].overhead_s, 1e-6, 1e-15);
 }
 
 TEST(Calibrate, needs_a_link) {
-  EXPECT_EQ(fit({pairs_at_once("shm", 1e-6)}, {}).status().message(),
+  EXPECT_EQ(fit_calibration({pairs_at_once("shm", 1e-6)}, {}).status().message(),
             "a calibration needs at least two ranks");
 }
 
 TEST(Calibrate, reports_each_time_beside_the_fit) {
   const std::vector<LinkTimings> timings = {link("shm", 2e-6, 0.1e-9)};
-  auto fitted = fit(timings, {});
+  auto fitted = fit_calibration(timings, {});
   ASSERT_TRUE(fitted.ok());
   EXPECT_TRUE(has(report(timings, *fitted), "beta 0.1000 ns/B (10.00 GB/s)"));
   EXPECT_FALSE(has(report(timings, *fitted), "busy"));

@@ -25,13 +25,13 @@ TEST(LinePrefixer, keeps_empty_lines) {
 TEST(LinePrefixer, flush_ends_a_partial_line) {
   LinePrefixer lines("[0] ");
   EXPECT_EQ(lines.feed("part"), "");
-  EXPECT_EQ(lines.flush(), "[0] part\n");
+  EXPECT_EQ(lines.end_line(), "[0] part\n");
 }
 
 TEST(LinePrefixer, flush_is_silent_after_a_complete_line) {
   LinePrefixer lines("[0] ");
   EXPECT_EQ(lines.feed("whole\n"), "[0] whole\n");
-  EXPECT_EQ(lines.flush(), "");
+  EXPECT_EQ(lines.end_line(), "");
 }
 
 TEST(LinePrefixer, cuts_a_line_that_never_ends) {
@@ -57,17 +57,17 @@ TEST(RankPrefix, resets_the_colour_before_the_text) {
 TEST(LinePrefixer, shows_a_line_that_has_no_end_yet) {
   LinePrefixer lines("[0] ");
   EXPECT_EQ(lines.feed("a\nname? "), "[0] a\n");
-  EXPECT_EQ(lines.show(), "[0] name? ");
-  EXPECT_EQ(lines.show(), "");
+  EXPECT_EQ(lines.take_begun_line(), "[0] name? ");
+  EXPECT_EQ(lines.take_begun_line(), "");
   EXPECT_EQ(lines.feed("bob\nb\n"), "bob\n[0] b\n");
-  EXPECT_EQ(lines.flush(), "");
+  EXPECT_EQ(lines.end_line(), "");
 }
 
 TEST(LinePrefixer, begins_a_line_again_that_another_one_has_ended) {
   LinePrefixer lines("[0] ");
   EXPECT_EQ(lines.interrupt(), "");
   EXPECT_EQ(lines.feed("name? "), "");
-  EXPECT_EQ(lines.show(), "[0] name? ");
+  EXPECT_EQ(lines.take_begun_line(), "[0] name? ");
   EXPECT_EQ(lines.interrupt(), "\n");
   EXPECT_EQ(lines.feed("bob\n"), "[0] bob\n");
 }

@@ -48,9 +48,9 @@ class ByHand {
   }
 
   /// Over all ranks.
-  std::size_t wrong() const {
+  std::size_t count_wrong() const {
     std::size_t total = 0;
-    for (const auto& exercise : exercises_) total += exercise->wrong(kTurn);
+    for (const auto& exercise : exercises_) total += exercise->count_wrong(kTurn);
     return total;
   }
   std::vector<float>& input(std::size_t rank) { return input_[rank]; }
@@ -76,43 +76,43 @@ class ByHand {
 TEST(Exercise, all_reduce_expects_the_sum) {
   ByHand hand("all_reduce", 3, 5000);
   hand.all_reduce([](float a, float b) { return a + b; });
-  EXPECT_EQ(hand.wrong(), 0U);
+  EXPECT_EQ(hand.count_wrong(), 0U);
 }
 
 TEST(Exercise, all_reduce_expects_the_maximum) {
   ByHand hand("all_reduce", 3, 5000, anycclMax);
   hand.all_reduce([](float a, float b) { return std::max(a, b); });
-  EXPECT_EQ(hand.wrong(), 0U);
+  EXPECT_EQ(hand.count_wrong(), 0U);
 }
 
 TEST(Exercise, all_reduce_counts_a_wrong_element_at_one_rank) {
   ByHand hand("all_reduce", 3, 5000);
   hand.all_reduce([](float a, float b) { return a + b; });
   hand.output(2)[4321] += 1;
-  EXPECT_EQ(hand.wrong(), 1U);
+  EXPECT_EQ(hand.count_wrong(), 1U);
 }
 
 TEST(Exercise, all_reduce_notices_a_rank_that_was_counted_twice) {
   ByHand hand("all_reduce", 3, 5000);
   hand.input(1) = hand.input(2);
   hand.all_reduce([](float a, float b) { return a + b; });
-  EXPECT_EQ(hand.wrong(), 3U * 5000U);
+  EXPECT_EQ(hand.count_wrong(), 3U * 5000U);
 }
 
 TEST(Exercise, broadcast_expects_the_input_of_the_root) {
   ByHand hand("broadcast", 3, 5000);
   for (std::size_t rank = 0; rank < 3; ++rank) hand.output(rank) = hand.input(1);
-  EXPECT_EQ(hand.wrong(), 0U);
+  EXPECT_EQ(hand.count_wrong(), 0U);
   hand.output(2) = hand.input(0);
-  EXPECT_EQ(hand.wrong(), 5000U);
+  EXPECT_EQ(hand.count_wrong(), 5000U);
 }
 
 TEST(Exercise, send_recv_expects_the_input_of_the_rank_before) {
   ByHand hand("send_recv", 3, 5000);
   for (std::size_t rank = 0; rank < 3; ++rank) hand.output(rank) = hand.input((rank + 2) % 3);
-  EXPECT_EQ(hand.wrong(), 0U);
+  EXPECT_EQ(hand.count_wrong(), 0U);
   hand.output(0) = hand.input(1);
-  EXPECT_EQ(hand.wrong(), 5000U);
+  EXPECT_EQ(hand.count_wrong(), 5000U);
 }
 
 TEST(Exercise, all_to_all_expects_everybodys_block_for_this_rank) {
@@ -121,9 +121,9 @@ TEST(Exercise, all_to_all_expects_everybodys_block_for_this_rank) {
   for (std::size_t to = 0; to < 3; ++to)
     for (std::size_t from = 0; from < 3; ++from)
       std::copy_n(&hand.input(from)[to * kCount], kCount, &hand.output(to)[from * kCount]);
-  EXPECT_EQ(hand.wrong(), 0U);
+  EXPECT_EQ(hand.count_wrong(), 0U);
   std::copy_n(&hand.input(1)[0], kCount, &hand.output(2)[kCount]);  // Meant for rank 0.
-  EXPECT_EQ(hand.wrong(), kCount);
+  EXPECT_EQ(hand.count_wrong(), kCount);
 }
 
 }  // namespace

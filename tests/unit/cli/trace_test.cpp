@@ -158,7 +158,7 @@ std::vector<Json> events_of(const std::string& text, const std::string& phase) {
 }
 
 TEST(TraceMerge, has_every_call_once_and_says_who_is_waited_for) {
-  const std::string text = merged(late_rank(), {{"n0", 0, 0}});
+  const std::string text = merged_timeline(late_rank(), {{"n0", 0, 0}});
   const auto spans = events_of(text, "X");
   ASSERT_EQ(spans.size(), 20U);
   EXPECT_EQ(spans[0].at("ts"), 0.0);
@@ -171,7 +171,7 @@ TEST(TraceMerge, has_every_call_once_and_says_who_is_waited_for) {
 }
 
 TEST(TraceMerge, draws_arrows_within_the_spans_that_they_connect) {
-  const std::string text = merged(
+  const std::string text = merged_timeline(
       {Rank(0).sends(1, 10, 11).reduces(20, 25), Rank(1).receives(0, 5, 12).reduces(24, 25)}, {});
   const auto from = events_of(text, "s"), to = events_of(text, "f");
   ASSERT_EQ(from.size(), 2U);
@@ -189,7 +189,7 @@ TEST(TraceMerge, draws_arrows_within_the_spans_that_they_connect) {
 TEST(TraceMerge, keeps_ranks_of_one_process_on_tracks_of_their_own) {
   std::vector<RankTrace> traces = late_rank();
   traces[1].pid = traces[0].pid;
-  const auto spans = events_of(merged(traces, {}), "X");
+  const auto spans = events_of(merged_timeline(traces, {}), "X");
   EXPECT_EQ(spans[0].at("pid"), spans[10].at("pid"));
   EXPECT_NE(spans[0].at("tid"), spans[10].at("tid"));
 }
@@ -202,7 +202,7 @@ TEST(TraceMerge, has_a_track_for_each_stream) {
     rank.calls.back().track = 1 + stream;
   }
   std::set<std::string> titles;
-  const Json timeline = Json::parse(merged({rank}, {}));
+  const Json timeline = Json::parse(merged_timeline({rank}, {}));
   for (const Json& event : timeline.at("traceEvents"))
     if (event["name"] == "thread_name") titles.insert(event["args"]["name"]);
   EXPECT_EQ(titles, (std::set<std::string>{"train, rank 0", "train, rank 0, stream 1",

@@ -188,8 +188,8 @@ TEST_P(EachType, has_the_results_that_the_library_has_in_any_order) {
                   anycclSuccess);
       }
       const Elements result = values.result(ranks);
-      EXPECT_EQ(result.wrong(up.data(), 0, kCount, 1), 0U) << redop.name << ", " << ranks;
-      EXPECT_EQ(result.wrong(down.data(), 0, kCount, 1), 0U) << redop.name << ", " << ranks;
+      EXPECT_EQ(result.count_wrong(up.data(), 0, kCount, 1), 0U) << redop.name << ", " << ranks;
+      EXPECT_EQ(result.count_wrong(down.data(), 0, kCount, 1), 0U) << redop.name << ", " << ranks;
     }
   }
 }
@@ -212,7 +212,7 @@ TEST_P(EachType, averages_exactly) {
 TEST_P(EachType, accepts_what_it_wrote) {
   const Elements elements = Values(GetParam(), anycclSum, 2).of(1);
   const auto stored = buffer(GetParam(), elements, 17, 3);
-  EXPECT_EQ(elements.wrong(stored.data(), 17, kCount, 3), 0U);
+  EXPECT_EQ(elements.count_wrong(stored.data(), 17, kCount, 3), 0U);
 }
 
 TEST_P(EachType, counts_single_wrong_elements) {
@@ -220,7 +220,7 @@ TEST_P(EachType, counts_single_wrong_elements) {
   auto stored = buffer(GetParam(), elements);
   for (const std::size_t i : {std::size_t{0}, std::size_t{5000}, kCount - 1})
     stored[i * GetParam().bytes] ^= std::byte{1};
-  EXPECT_EQ(elements.wrong(stored.data(), 0, kCount, 1), 3U);
+  EXPECT_EQ(elements.count_wrong(stored.data(), 0, kCount, 1), 3U);
 }
 
 /// Between two places: some types have few whole numbers, so that elements often are what their
@@ -234,7 +234,7 @@ TEST_P(EachType, notices_elements_of_another_place) {
   const Elements elements = Values(GetParam(), anycclSum, 2).of(1);
   for (const unsigned shift : {1U, 4U, 16U, 64U, 1024U, 4096U, 65536U}) {
     const auto stored = buffer(GetParam(), elements, shift);
-    EXPECT_GT(elements.wrong(stored.data(), 0, kCount, 1), differences_at_least(GetParam()))
+    EXPECT_GT(elements.count_wrong(stored.data(), 0, kCount, 1), differences_at_least(GetParam()))
         << "shifted by " << shift;
   }
 }
@@ -242,13 +242,13 @@ TEST_P(EachType, notices_elements_of_another_place) {
 TEST_P(EachType, notices_elements_of_another_turn) {
   const Elements elements = Values(GetParam(), anycclSum, 2).of(1);
   const auto stored = buffer(GetParam(), elements, 0, 1);
-  EXPECT_GT(elements.wrong(stored.data(), 0, kCount, 2), differences_at_least(GetParam()));
+  EXPECT_GT(elements.count_wrong(stored.data(), 0, kCount, 2), differences_at_least(GetParam()));
 }
 
 TEST_P(EachType, notices_another_rank) {
   const Values values(GetParam());
   const auto stored = buffer(GetParam(), values.of(0));
-  const std::size_t differ = values.of(1).wrong(stored.data(), 0, kCount, 1);
+  const std::size_t differ = values.of(1).count_wrong(stored.data(), 0, kCount, 1);
   if (GetParam().type == anycclBool)
     EXPECT_GT(differ, differences_at_least(GetParam()));
   else

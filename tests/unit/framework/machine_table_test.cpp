@@ -53,7 +53,8 @@ TEST_F(MachineTable, is_read_if_only_its_owner_can_have_written_it) {
     const auto table = read_machine_table(with(kRow, mode));
     ASSERT_TRUE(table.ok()) << table.status().message();
     const Algorithm& ring = *find_algorithm(Collective::all_reduce, "ring");
-    EXPECT_EQ((*table)->time(ring, {{.collective = Collective::all_reduce, .size = 2}, 8}), 1.5);
+    EXPECT_EQ((*table)->measured_us(ring, {{.collective = Collective::all_reduce, .size = 2}, 8}),
+              1.5);
     std::filesystem::remove_all(folder_.path() + "/table.json");
   }
   for (const mode_t mode : {0620U, 0602U})

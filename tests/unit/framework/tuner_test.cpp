@@ -53,8 +53,8 @@ TEST(Tuner, counts_the_fastest_protocol_of_a_size) {
   std::string lines = row("all_reduce/ring", 1024, 2);
   lines.replace(lines.find("Simple"), 6, "LL128");
   const TunerTable table = table_of({row("all_reduce/ring", 1024, 10), lines});
-  EXPECT_EQ(*table.time(*find_algorithm(Collective::all_reduce, "ring"),
-                        query(Collective::all_reduce, 4, 1024)),
+  EXPECT_EQ(*table.measured_us(*find_algorithm(Collective::all_reduce, "ring"),
+                               query(Collective::all_reduce, 4, 1024)),
             2.0);
 }
 
@@ -309,7 +309,7 @@ TEST(Tuner, takes_the_fastest_that_was_measured_between_the_sizes) {
   EXPECT_EQ(at(64 << 20), "ring");
   // Both lines cross at 32 KiB, the middle of the two sizes.
   const TunerQuery middle = query(Collective::all_reduce, 4, 32 * kKiB);
-  EXPECT_NEAR(*table.time(*find_algorithm(Collective::all_reduce, "ring"), middle),
+  EXPECT_NEAR(*table.measured_us(*find_algorithm(Collective::all_reduce, "ring"), middle),
               std::sqrt(10.0 * 100.0), 1e-6);
 }
 
@@ -363,8 +363,8 @@ TEST(Tuner, takes_what_is_being_measured_before_anything_else) {
 TEST(Tuner, compares_blocks_with_blocks) {
   const TunerTable table = table_of({row("all_gather/ring", 4096, 3)});  // four of 1 KiB
   const auto& ring = *find_algorithm(Collective::all_gather, "ring");
-  EXPECT_EQ(table.time(ring, query(Collective::all_gather, 4, 1024)), 3.0);
-  EXPECT_EQ(table.time(ring, query(Collective::all_gather, 4, 2048)), 6.0);
+  EXPECT_EQ(table.measured_us(ring, query(Collective::all_gather, 4, 1024)), 3.0);
+  EXPECT_EQ(table.measured_us(ring, query(Collective::all_gather, 4, 2048)), 6.0);
 }
 
 TEST(TunerTable, knows_what_was_measured_for_less_than_a_byte_of_each_block) {
@@ -372,7 +372,7 @@ TEST(TunerTable, knows_what_was_measured_for_less_than_a_byte_of_each_block) {
   const auto& ring = *find_algorithm(Collective::all_gather, "ring");
   table.add(ring, 4, false, 0.5, 2);
   table.add(ring, 4, false, 1, 3);
-  EXPECT_EQ(table.time(ring, query(Collective::all_gather, 4, 1)), 3.0);
+  EXPECT_EQ(table.measured_us(ring, query(Collective::all_gather, 4, 1)), 3.0);
 }
 
 TEST(TunerTable, refuses_what_is_not_measurements) {

@@ -123,12 +123,12 @@ TEST(SocketFrames, may_not_give_credit_for_more_than_was_sent) {
 TEST(SocketWindow, has_as_much_room_as_is_not_under_way) {
   link::Window window;
   const std::size_t kMost = link::Window::kBytes - link::Window::cost_of(0);
-  window.sent({1, 0}, 100);
+  window.note_sent({1, 0}, 100);
   EXPECT_FALSE(window.has_room({1, 1}, kMost));
-  EXPECT_FALSE(window.credit(link::Window::cost_of(100) + 1));
+  EXPECT_FALSE(window.take_credit(link::Window::cost_of(100) + 1));
   EXPECT_FALSE(window.has_room({1, 1}, kMost));
   EXPECT_TRUE(window.has_room({1, 1}, kMost - link::Window::cost_of(100)));
-  EXPECT_TRUE(window.credit(link::Window::cost_of(100)));
+  EXPECT_TRUE(window.take_credit(link::Window::cost_of(100)));
   EXPECT_TRUE(window.has_room({1, 1}, kMost));
 }
 

@@ -145,7 +145,7 @@ TEST(KnownLinks, live_while_the_communicator_that_made_them_is_created) {
   const auto use_and_end = [&](link::ContextKey key) {
     auto channel = link->open(std::make_shared<link::Context>(Rank{0}, key), Rank{1});
     ASSERT_TRUE(channel.ok()) << channel.status().message();
-    (*channel)->goodbye();
+    (*channel)->say_goodbye();
     (*channel)->close_last();
   };
   std::shared_ptr<void> claim = link->claim();

@@ -205,15 +205,15 @@ TEST(CmaReader, that_is_not_mapped_is_an_error) {
 TEST(CmaReader, is_only_lent_where_readers_will_find_it) {
   constexpr std::size_t kPage = 4096;
   const std::vector<std::byte> own(3 * kPage);
-  EXPECT_TRUE(CmaReader::shows(own.data(), own.size()));
-  EXPECT_TRUE(CmaReader::shows(nullptr, 0));
+  EXPECT_TRUE(CmaReader::is_readable(own.data(), own.size()));
+  EXPECT_TRUE(CmaReader::is_readable(nullptr, 0));
   auto* const pages = static_cast<std::byte*>(
       ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(pages, MAP_FAILED);
   ASSERT_EQ(::mprotect(pages + kPage, kPage, PROT_NONE), 0);  // as memory of a device is
-  EXPECT_TRUE(CmaReader::shows(pages, kPage));
-  EXPECT_FALSE(CmaReader::shows(pages, kPage + 1));
-  EXPECT_FALSE(CmaReader::shows(pages + kPage, kPage));
+  EXPECT_TRUE(CmaReader::is_readable(pages, kPage));
+  EXPECT_FALSE(CmaReader::is_readable(pages, kPage + 1));
+  EXPECT_FALSE(CmaReader::is_readable(pages + kPage, kPage));
   ::munmap(pages, 2 * kPage);
 }
 

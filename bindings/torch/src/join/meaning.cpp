@@ -41,21 +41,21 @@ void Meaning::set(const std::string& mark) {
   store_.set(key(rank_), text_ + kMark + mark);
 }
 
-void Meaning::tell() {
+void Meaning::write_members() {
   if (text_.empty() || Clock::now() < next_) return;
   set(std::to_string(++told_));
   next_ = Clock::now() + kTellAgain;
 }
 
-void Meaning::look(int awaited) {
+void Meaning::check_members(int awaited) {
   if (told_ == 0 || Clock::now() < next_) return;
-  tell();
+  write_members();
   const int end = std::min(static_cast<int>(members_.size()), awaited + kAtOnce);
   for (int rank = awaited; rank < end; ++rank) check(rank);
 }
 
 void Meaning::check(int rank) {
-  if (!has(store_, key(rank))) return;
+  if (!has_key(store_, key(rank))) return;
   const std::string told = store_.get_to_str(key(rank));
   const std::size_t mark = told.find(kMark);
   const std::string theirs = told.substr(0, mark);
@@ -69,7 +69,7 @@ void Meaning::check(int rank) {
 }
 
 void Meaning::take_back() {
-  if (told_ > 0) forget(store_, key(rank_));
+  if (told_ > 0) delete_key(store_, key(rank_));
 }
 
 std::string Meaning::difference(int rank, const std::string& theirs) const {
@@ -81,7 +81,7 @@ std::string Meaning::difference(int rank, const std::string& theirs) const {
 std::string Meaning::others() const {
   std::string text;
   for (int rank = 0; told_ > 0 && rank < static_cast<int>(members_.size()); ++rank) {
-    if (rank == rank_ || !has(store_, key(rank))) continue;
+    if (rank == rank_ || !has_key(store_, key(rank))) continue;
     const std::string told = store_.get_to_str(key(rank));
     const std::string theirs = told.substr(0, told.find(kMark));
     if (theirs != text_) text += "; " + difference(rank, theirs);

@@ -21,10 +21,11 @@ class Meaning {
   /// Where those meet that mean the same.
   std::string place() const;
   /// Writes the members to the store, as soon as a rank is late.
-  void tell();
-  /// Writes them again, once tell() was called, however often this is. Throws if `awaited`, or one
-  /// of the few ranks after it, keeps on writing other members: that rank does not come.
-  void look(int awaited);
+  void write_members();
+  /// Writes them again, once write_members() was called, however often this is. Throws if
+  /// `awaited`, or one of the few ranks after it, keeps on writing other members: that rank does
+  /// not come.
+  void check_members(int awaited);
   /// Deletes the key when all ranks have come. After a failure it stays for other ranks to read.
   void take_back();
   /// Names the ranks that have written other members.

@@ -64,7 +64,7 @@ class Claim {
   std::string answer() const { return answer_to(rank_, name_); }
   /// Throws if another process has said its name for this rank since, and tells that one.
   void check() const {
-    if (!has(store_, key_of(rank_))) return;
+    if (!has_key(store_, key_of(rank_))) return;
     const std::string other = store_.get_to_str(key_of(rank_));
     if (other == name_) return;
     if (!other.empty() && other[0] == kTwice) throw_backend_error(other.substr(1));
@@ -88,7 +88,7 @@ class Claim {
 };
 
 /// Calls `between` twice a second.
-std::function<void()> now_and_then(std::function<void()> between) {
+std::function<void()> twice_a_second(std::function<void()> between) {
   return [between = std::move(between), next = Clock::now() + kSignalTime]() mutable {
     if (Clock::now() < next) return;
     between();
@@ -96,10 +96,10 @@ std::function<void()> now_and_then(std::function<void()> between) {
   };
 }
 
-std::string missing(c10d::Store& store, int size) {
+std::string missing_ranks(c10d::Store& store, int size) {
   std::string names;
   for (int rank = 1; rank < size; ++rank)
-    if (!has(store, key_of(rank))) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+    if (!has_key(store, key_of(rank))) names += (names.empty() ? "" : ", ") + std::to_string(rank);
   return names;
 }
 
@@ -129,20 +129,20 @@ class Trouble {
     if (why.find("Timed out") != std::string::npos || why.find("cannot join") != std::string::npos)
       return false;
     try {
-      if (!has(store_, key_)) store_.set(key_, cannot_join(rank_, why));
+      if (!has_key(store_, key_)) store_.set(key_, cannot_join(rank_, why));
     } catch (const std::exception&) {
       // The store is gone.
     }
     return true;
   }
   void throw_if_told() const {
-    if (has(store_, key_)) throw_trouble(store_.get_to_str(key_));
+    if (has_key(store_, key_)) throw_trouble(store_.get_to_str(key_));
   }
   /// After a failure that another rank's may have caused, which has told of it or is about to.
   void throw_if_told_soon() const {
     bool told = false;
     try {
-      told = wait_for(store_, key_, after(kSignalTime), nullptr);
+      told = wait_for(store_, key_, deadline_after(kSignalTime), nullptr);
     } catch (const c10::DistNetworkError&) {
       // The store is gone.
     }
@@ -166,43 +166,43 @@ struct Answer {
 /// Rank 0: answers names that are there, such as those that were said since it has answered.
 void answer_late(c10d::Store& store, int size, const std::string& text) {
   for (int rank = 1; rank < size; ++rank) {
-    if (!has(store, key_of(rank))) continue;
+    if (!has_key(store, key_of(rank))) continue;
     answer(store, rank, text);
-    forget(store, key_of(rank));
+    delete_key(store, key_of(rank));
   }
 }
 
 /// Rank 0: tells those that wait that there will be no group.
 void refuse_all(c10d::Store& store, int size, const std::string& text) {
   answer_late(store, size, kFailed + text);
-  forget(store, key_of(0));
-  forget(store, kSaidTwice);
+  delete_key(store, key_of(0));
+  delete_key(store, kSaidTwice);
 }
 
 /// Rank 0: waits for all.
 void wait_for_all(c10d::Store& store, int size, std::chrono::milliseconds timeout,
                   const Claim& claim, Meaning& meaning) {
-  const auto deadline = after(timeout), late = std::min(deadline, after(kLate));
+  const auto deadline = deadline_after(timeout), late = std::min(deadline, deadline_after(kLate));
   int awaited = 1;
-  const auto look = now_and_then([&] {
-    meaning.look(awaited);
+  const auto look = twice_a_second([&] {
+    meaning.check_members(awaited);
     for (const std::string& key : {claim.answer(), std::string(kSaidTwice)})
-      if (has(store, key)) throw_backend_error(store.get_to_str(key).substr(1));
+      if (has_key(store, key)) throw_backend_error(store.get_to_str(key).substr(1));
     claim.check();
   });
   for (int rank = 1; rank < size; awaited = ++rank) {
     if (!wait_for(store, key_of(rank), late, look)) {
-      meaning.tell();
+      meaning.write_members();
       if (!wait_for(store, key_of(rank), deadline, look))
         throw_backend_error("anyccl: init_process_group: Timed out after " +
                             std::to_string(timeout.count()) + " ms waiting for rank " +
-                            missing(store, size) + " of " + std::to_string(size) + " to join" +
-                            meaning.others() + kOtherBackend);
+                            missing_ranks(store, size) + " of " + std::to_string(size) +
+                            " to join" + meaning.others() + kOtherBackend);
     }
     const std::string name = store.get_to_str(key_of(rank));
     if (name.empty() || name[0] != kTwice) continue;  // perhaps of an earlier round: it comes again
-    forget(store, key_of(rank));
-    if (!wait_for(store, key_of(rank), std::min(deadline, after(2 * kLate)), look))
+    delete_key(store, key_of(rank));
+    if (!wait_for(store, key_of(rank), std::min(deadline, deadline_after(2 * kLate)), look))
       throw_backend_error(name.substr(1));
   }
 }
@@ -210,7 +210,7 @@ void wait_for_all(c10d::Store& store, int size, std::chrono::milliseconds timeou
 /// Rank 0: waits for all, then tells them the id, or why there is none.
 Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, Meaning& meaning) {
   const Claim claim(store, 0);
-  forget(store, kSaidTwice);  // of an earlier round
+  delete_key(store, kSaidTwice);  // of an earlier round
   claim.say();
   try {
     wait_for_all(store, size, timeout, claim, meaning);
@@ -232,7 +232,7 @@ Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, M
   for (int rank = 1; rank < size; ++rank) answer(store, rank, text);
   return {text,
           [&store, size] {
-            for (int rank = 0; rank < size; ++rank) forget(store, key_of(rank));
+            for (int rank = 0; rank < size; ++rank) delete_key(store, key_of(rank));
           },
           [&store, size, text] { answer_late(store, size, text); }};
 }
@@ -240,8 +240,8 @@ Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, M
 /// Says the name again every two seconds: it may have been deleted with that of a rank that died.
 bool wait_for_answer(c10d::Store& store, const Claim& claim, Clock::time_point deadline,
                      Meaning& meaning) {
-  const auto look = now_and_then([&] {
-    meaning.look(0);
+  const auto look = twice_a_second([&] {
+    meaning.check_members(0);
     claim.check();
   });
   for (;;) {
@@ -249,7 +249,7 @@ bool wait_for_answer(c10d::Store& store, const Claim& claim, Clock::time_point d
     const auto turn = std::min(deadline, Clock::now() + kLate);
     if (wait_for(store, claim.answer(), turn, look)) return true;
     claim.check();
-    meaning.tell();
+    meaning.write_members();
     if (turn == deadline) return false;
   }
 }
@@ -257,26 +257,26 @@ bool wait_for_answer(c10d::Store& store, const Claim& claim, Clock::time_point d
 Answer be_invited(c10d::Store& store, int rank, std::chrono::milliseconds timeout,
                   Meaning& meaning) {
   // Rank 0 may have waited as long as this rank: it gets a moment to name the missing ranks.
-  const auto deadline = after(std::min(timeout, kMostTime) + std::chrono::seconds{1});
+  const auto deadline = deadline_after(std::min(timeout, kMostTime) + std::chrono::seconds{1});
   const Claim claim(store, rank);
   const std::string key = claim.answer();
   if (!wait_for_answer(store, claim, deadline, meaning)) {
-    forget(store, key_of(rank));
+    delete_key(store, key_of(rank));
     throw_backend_error("anyccl: init_process_group: Timed out after " +
                         std::to_string(timeout.count()) + " ms waiting for rank 0 to join" +
                         meaning.others() + kOtherBackend);
   }
   const std::string text = store.get_to_str(key);
   if (text.empty() || text[0] != kReady) {
-    forget(store, key);
+    delete_key(store, key);
     throw_backend_error(text.empty() ? text : text.substr(1));
   }
-  return {text, [&store, key] { forget(store, key); }, nullptr};
+  return {text, [&store, key] { delete_key(store, key); }, nullptr};
 }
 
 }  // namespace
 
-bool has(c10d::Store& store, const std::string& key) {
+bool has_key(c10d::Store& store, const std::string& key) {
   try {
     return store.check({key});
   } catch (const c10::DistNetworkError&) {
@@ -300,7 +300,7 @@ bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point dead
   constexpr std::chrono::milliseconds kBetween{100};
   auto next = Clock::now() + kBetween;
   for (std::chrono::microseconds pause = kFirst;; pause = std::min(pause * 5 / 4, kMost)) {
-    if (has(store, key)) return true;
+    if (has_key(store, key)) return true;
     const auto now = Clock::now();
     if (now >= deadline) return false;
     if (now >= next) {
@@ -313,7 +313,7 @@ bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point dead
   }
 }
 
-void forget(c10d::Store& store, const std::string& key) {
+void delete_key(c10d::Store& store, const std::string& key) {
   try {
     store.deleteKey(key);
   } catch (const std::exception&) {
@@ -336,11 +336,11 @@ JoinedGroup meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
   meaning.take_back();
   const std::string round(invitation.round, sizeof invitation.round);
   const Trouble trouble(*here, rank, round);
-  const auto deadline = after(timeout);
+  const auto deadline = deadline_after(timeout);
   try {
     auto comm = std::make_shared<SharedComm>(invitation.id, rank, size, numbers);
     answer.forget();
-    comm->ready(deadline, "init_process_group", [&] {
+    comm->wait_until_ready(deadline, "init_process_group", [&] {
       if (answer.look_again) answer.look_again();
       trouble.throw_if_told();
     });

@@ -26,7 +26,7 @@ JoinedGroup meet(const c10::intrusive_ptr<c10d::Store>& store, int rank, int siz
 
 /// Whether the store has the key; get, set and wait of a store are enough. Throws if the store
 /// itself is gone.
-bool has(c10d::Store& store, const std::string& key);
+bool has_key(c10d::Store& store, const std::string& key);
 
 /// Returns true as soon as the store has the key, false at `deadline`. Looks again and again, as a
 /// store is locked while somebody waits in it. `between`: called now and then; what it throws ends
@@ -35,6 +35,6 @@ bool wait_for(c10d::Store& store, const std::string& key, Clock::time_point dead
               const std::function<void()>& between = {});
 
 /// Deletes the key, if the store can do that.
-void forget(c10d::Store& store, const std::string& key);
+void delete_key(c10d::Store& store, const std::string& key);
 
 }  // namespace anyccl::torch

@@ -12,7 +12,7 @@ namespace anyccl {
 namespace {
 
 // The base of each digit: 4 where n allows (but 4 is 2 times 2), else the primes of n.
-std::vector<std::uint32_t> bases(int n) {
+std::vector<std::uint32_t> digit_bases(int n) {
   std::vector<std::uint32_t> bases;
   for (auto left = static_cast<std::uint32_t>(n); left > 1; left /= bases.back()) {
     std::uint32_t base = 2;
@@ -23,12 +23,12 @@ std::vector<std::uint32_t> bases(int n) {
 }
 
 bool supports(const Shape& s) {
-  return bases(s.size).size() > 1;
+  return digit_bases(s.size).size() > 1;
 }
 
 Cost cost(const Shape& s) {
   const auto n = static_cast<std::uint32_t>(s.size);
-  const auto digits = static_cast<std::uint32_t>(bases(s.size).size());
+  const auto digits = static_cast<std::uint32_t>(digit_bases(s.size).size());
   return {2 * digits, 2 * (n - 1), n, digits};
 }
 
@@ -40,7 +40,7 @@ struct Group {  // those who differ from me in one digit at most, and what they 
 Schedule build(const Shape& s, Rank me) {
   std::vector<Group> groups;
   auto blocks = static_cast<std::uint32_t>(s.size);
-  for (std::uint32_t base : bases(s.size)) {
+  for (std::uint32_t base : digit_bases(s.size)) {
     const std::uint32_t first = uindex(me) / blocks * blocks, count = blocks / base;
     const std::uint32_t digit = uindex(me) % blocks / count, lowest = uindex(me) - digit * count;
     Group group{{}, first, first + digit * count, count};

@@ -16,7 +16,7 @@ namespace anyccl {
 namespace {
 
 /// Runs of ranks, about as many as each has members; the last one may have fewer.
-std::vector<PeerList> runs(int n) {
+std::vector<PeerList> runs_of_ranks(int n) {
   const int size = 1 << (std::bit_width(static_cast<unsigned>(n)) / 2);
   std::vector<PeerList> groups;
   for (int r = 0; r < n; ++r) {
@@ -31,7 +31,7 @@ Order order(const Shape& s) {
 }
 
 Schedule build(const Shape& s, Rank me) {
-  const std::vector<PeerList> groups = has_groups(s) ? ranks_by_host(s) : runs(s.size);
+  const std::vector<PeerList> groups = has_groups(s) ? ranks_by_host(s) : runs_of_ranks(s.size);
   const PeerList& home = list_with(groups, me);
   const auto place_in = [](const PeerList& group, Rank r) {
     return static_cast<std::uint32_t>(std::find(group.begin(), group.end(), r) - group.begin());

@@ -9,7 +9,7 @@
 namespace anyccl {
 namespace {
 
-int rows(int n) {  // the greatest divisor that is no greater than the number of columns
+int row_count(int n) {  // the greatest divisor that is no greater than the number of columns
   int rows = 1;
   for (int d = 2; d * d <= n; ++d)
     if (n % d == 0) rows = d;
@@ -17,11 +17,12 @@ int rows(int n) {  // the greatest divisor that is no greater than the number of
 }
 
 bool supports(const Shape& s) {
-  return rows(s.size) > 1;
+  return row_count(s.size) > 1;
 }
 
 Cost cost(const Shape& s) {
-  const auto n = static_cast<std::uint32_t>(s.size), a = static_cast<std::uint32_t>(rows(s.size));
+  const auto n = static_cast<std::uint32_t>(s.size),
+             a = static_cast<std::uint32_t>(row_count(s.size));
   return {2 * (a + n / a - 2), 2 * (n - 1), n, a + n / a - 2};
 }
 
@@ -51,7 +52,7 @@ void all_gather(Builder& b, const Ring& ring) {
 }
 
 Schedule build(const Shape& s, Rank me) {
-  const int height = rows(s.size), width = s.size / height;
+  const int height = row_count(s.size), width = s.size / height;
   const int y = index(me) / width, x = index(me) % width;
   const auto rank = [&](int row, int column) {
     return Rank{index(wrap(row, height)) * width + index(wrap(column, width))};

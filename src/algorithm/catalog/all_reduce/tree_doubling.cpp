@@ -10,7 +10,7 @@ namespace anyccl {
 namespace {
 
 /// Whom rank r reads in the round of this size; none where its node has no sibling.
-PeerList read_by(int r, int size, int n) {
+PeerList peers_read_by(int r, int size, int n) {
   const RankRange node = node_with(r, size, n), sibling = node_with(r ^ size, size, n);
   if (sibling.first >= n) return {};
   return {Rank{sibling.first + (r - node.first) % (sibling.end - sibling.first)}};
@@ -21,7 +21,7 @@ PeerList readers_of(int r, int size, int n) {
   const RankRange sibling = node_with(r ^ size, size, n);
   PeerList readers;
   for (int other = sibling.first; other < sibling.end; ++other)
-    if (read_by(other, size, n) == PeerList{Rank{r}}) readers.push_back(Rank{other});
+    if (peers_read_by(other, size, n) == PeerList{Rank{r}}) readers.push_back(Rank{other});
   return readers;
 }
 
@@ -44,7 +44,7 @@ Schedule build(const Shape& s, Rank me) {
   std::uint32_t round = 0;
   for (int size = 1; size < n; size *= 2, ++round) {
     b.send(readers_of(r, size, n), have);
-    const PeerList sibling = read_by(r, size, n);
+    const PeerList sibling = peers_read_by(r, size, n);
     if (sibling.empty()) continue;
     const bool last = 2 * size >= n && !(s.in_place && have.space == Space::input);
     Slice& free = room[round % 2];

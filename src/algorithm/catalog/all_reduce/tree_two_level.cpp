@@ -28,18 +28,18 @@ class SliceSum {
   }
 
   /// The slice of the output.
-  Slice make() {
+  Slice add_steps() {
     const Slice out{Space::output, first_, pieces_};
     const Slice piece{Space::output, first_ + static_cast<std::uint32_t>(host_)};
-    const Slice sums = in_pieces(sums_of_host());
+    const Slice sums = copy_by_piece(sums_of_host());
     const auto width = static_cast<std::uint32_t>(mine_.size());
     b_.send(leaders_, {sums.space, sums.first, width, width});
     const Slice own{sums.space, sums.first + static_cast<std::uint32_t>(host_) * width, width};
     if (aligned_) {
       b_.recv_reduce(leaders_, own, piece);
     } else {
-      receive(own);
-      b_.copy(sum_of({0, n_}), piece);
+      receive_node_sums(own);
+      b_.copy(reduce_node({0, n_}), piece);
     }
     b_.send(leaders_, piece);
     b_.recv(leaders_, {Space::output, first_, 1, 1}, {Space::output, first_, 1, 1});
@@ -63,7 +63,7 @@ class SliceSum {
   }
 
   /// Those sums piece by piece: for each the sums of all nodes, so that they travel as one message.
-  Slice in_pieces(Slice by_node) {
+  Slice copy_by_piece(Slice by_node) {
     const auto width = static_cast<std::uint32_t>(mine_.size());
     if (width == 1) return by_node;
     Slice all{.count = 0};
@@ -77,7 +77,7 @@ class SliceSum {
   }
 
   /// The sums of all nodes of my piece, in the order of the nodes.
-  void receive(Slice own) {
+  void receive_node_sums(Slice own) {
     std::vector<std::uint32_t> next(leaders_.size());
     for (std::size_t h = 0; h < leaders_.size(); ++h) {
       std::uint32_t width = 0;
@@ -96,15 +96,15 @@ class SliceSum {
   }
 
   /// The chunk that becomes the sum of this node of the tree.
-  Slice sum_of(RankRange ranks) {
+  Slice reduce_node(RankRange ranks) {
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       if (nodes_[i].ranks.first == ranks.first && nodes_[i].ranks.end == ranks.end)
         return parts_[i];
     const int middle =
         ranks.first +
         static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks.end - ranks.first - 1)));
-    const Slice left = sum_of({ranks.first, middle});
-    b_.reduce(sum_of({middle, ranks.end}), left);
+    const Slice left = reduce_node({ranks.first, middle});
+    b_.reduce(reduce_node({middle, ranks.end}), left);
     return left;
   }
 
@@ -132,7 +132,8 @@ Schedule build(const Shape& s, Rank me) {
     b.send(leaders, input);
     const auto place = std::find(leaders.begin(), leaders.end(), me) - leaders.begin();
     if (place < std::ssize(leaders))
-      b.send(home, SliceSum(b, s, hosts, host, first + static_cast<std::uint32_t>(place)).make());
+      b.send(home,
+             SliceSum(b, s, hosts, host, first + static_cast<std::uint32_t>(place)).add_steps());
     b.recv(leaders, output, output);
   }
   return std::move(b).finish();

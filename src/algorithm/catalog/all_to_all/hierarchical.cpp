@@ -21,7 +21,7 @@ class Exchange {
   }
 
   Schedule build() && {
-    const Slice near = packed(local());
+    const Slice near = pack_blocks(local());
     b_.send(local(), {near.space, near.first, 1, 1});
     for (const Rank r : local())
       if (r != me_) b_.recv(r, {Space::output, uindex(r)});
@@ -30,7 +30,7 @@ class Exchange {
     for (std::size_t d = 1; d < hosts_.size(); ++d) {
       const std::size_t to = (here_ + d) % hosts_.size(),
                         from = (here_ + hosts_.size() - d) % hosts_.size();
-      b_.send(leader_for(here_, to), packed(hosts_[to]));
+      b_.send(leader_for(here_, to), pack_blocks(hosts_[to]));
       if (leader_for(here_, to) == me_) send_for_all(to);
       if (leader_for(here_, from) == me_) hand_out(from);
       unpack(from);
@@ -50,7 +50,8 @@ class Exchange {
   Slice block_for(Rank r) const { return {row_.space, row_.first + uindex(r)}; }
   /// Room for the blocks of some ranks for some others, those of one sender together or, else,
   /// those of one receiver.
-  Slice room(const PeerList& senders, const PeerList& receivers, bool by_sender = true) {
+  Slice scratch_for_blocks(const PeerList& senders, const PeerList& receivers,
+                           bool by_sender = true) {
     Slice all{.count = 0};
     for (const Rank a : by_sender ? senders : receivers)
       for (const Rank b : by_sender ? receivers : senders) {
@@ -64,9 +65,9 @@ class Exchange {
   }
 
   /// My blocks for these ranks, one after the other.
-  Slice packed(const PeerList& ranks) {
+  Slice pack_blocks(const PeerList& ranks) {
     if (adjacent(ranks)) return {row_.space, row_.first + uindex(ranks[0]), width(ranks)};
-    const Slice pack = room({me_}, ranks);
+    const Slice pack = scratch_for_blocks({me_}, ranks);
     for (std::uint32_t i = 0; i < pack.count; ++i)
       b_.copy(block_for(ranks[i]), {pack.space, pack.first + i});
     return pack;
@@ -74,16 +75,16 @@ class Exchange {
 
   void send_for_all(std::size_t there) {
     const std::uint32_t each = width(hosts_[there]);
-    const Slice all = room(local(), hosts_[there]);
-    b_.recv(local(), {all.space, all.first, each, each}, packed(hosts_[there]));
+    const Slice all = scratch_for_blocks(local(), hosts_[there]);
+    b_.recv(local(), {all.space, all.first, each, each}, pack_blocks(hosts_[there]));
     b_.send(leader_for(there, here_), all);
   }
 
   /// From blocks in the order of their senders to the blocks of each receiver.
   void hand_out(std::size_t there) {
     const std::uint32_t senders = width(hosts_[there]), receivers = width(local());
-    const Slice come = room(hosts_[there], local());
-    const Slice sorted = room(hosts_[there], local(), false);
+    const Slice come = scratch_for_blocks(hosts_[there], local());
+    const Slice sorted = scratch_for_blocks(hosts_[there], local(), false);
     b_.recv(leader_for(there, here_), come);
     for (std::uint32_t r = 0; r < receivers; ++r)
       b_.recv(PeerList(senders, me_), {sorted.space, sorted.first + r * senders, 1, 1},
@@ -99,7 +100,7 @@ class Exchange {
     const Rank from = leader_for(here_, there);
     Slice got =
         from == me_ ? mine_[there] : Slice{Space::output, uindex(senders[0]), width(senders)};
-    if (from != me_ && !adjacent(senders)) got = room(senders, {me_});
+    if (from != me_ && !adjacent(senders)) got = scratch_for_blocks(senders, {me_});
     if (from != me_) b_.recv(from, got);
     for (std::uint32_t i = 0; i < got.count; ++i)
       b_.copy({got.space, got.first + i}, {Space::output, uindex(senders[i])});

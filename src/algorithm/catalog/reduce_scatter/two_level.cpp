@@ -11,7 +11,7 @@ namespace anyccl {
 namespace {
 
 /// My blocks for these ranks side by side: where they lie, or else copied.
-Slice side_by_side(Builder& b, const PeerList& ranks) {
+Slice pack_blocks(Builder& b, const PeerList& ranks) {
   const auto count = static_cast<std::uint32_t>(ranks.size());
   const std::uint32_t first = uindex(ranks.front());
   if (uindex(ranks.back()) - first + 1 == count) return {Space::input, first, count};
@@ -26,7 +26,7 @@ Slice side_by_side(Builder& b, const PeerList& ranks) {
 
 /// To each of these ranks, its block.
 void send_each(Builder& b, const PeerList& ranks) {
-  const Slice mine = side_by_side(b, ranks);
+  const Slice mine = pack_blocks(b, ranks);
   b.send(ranks, {mine.space, mine.first, 1, 1});
 }
 
@@ -37,7 +37,7 @@ void add_up(Builder& b, Rank me, const PeerList& home, const PeerList& there, Sl
     const auto begin = there.begin() + static_cast<std::ptrdiff_t>(first);
     const auto count = static_cast<std::ptrdiff_t>(std::min(home.size(), there.size() - first));
     const PeerList owners(begin, begin + count), leaders(home.begin(), home.begin() + count);
-    const Slice mine = side_by_side(b, owners);
+    const Slice mine = pack_blocks(b, owners);
     b.send(leaders, {mine.space, mine.first, 1, 1});
     for (std::ptrdiff_t i = 0; i < count; ++i)
       if (home[static_cast<std::size_t>(i)] == me) {

@@ -98,7 +98,8 @@ Status Acceptor::accept_waiting(const Listener& listener) {
   for (int accepted = 0; accepted < kMostAtOnce && !full(); ++accepted) {
     Result<UniqueFd> socket = accept_from(listener.fd);
     const bool shortage = socket.status().code() == Code::system_error;
-    if (shortage) return has_waiting(listener.fd) ? on_shortage(socket.status()) : Status();
+    if (shortage)
+      return has_waiting_connection(listener.fd) ? on_shortage(socket.status()) : Status();
     ANYCCL_CHECK(socket.status());
     if (!*socket) return {};
     ANYCCL_CHECK(begin_handshake(*std::move(socket), listener));
@@ -136,10 +137,10 @@ Status Acceptor::on_shortage(const Status& why) {
 }
 
 void Acceptor::turn_away_waiting() {
-  const Answer answer = refusing(Refusal::no_descriptors);
+  const Answer answer = refusal_of(Refusal::no_descriptors);
   spare_.reset();
   for (const Listener& listener : listeners_) {
-    for (int turned = 0; turned < kMostAtOnce && has_waiting(listener.fd); ++turned) {
+    for (int turned = 0; turned < kMostAtOnce && has_waiting_connection(listener.fd); ++turned) {
       const Result<UniqueFd> socket = accept_from(listener.fd);
       if (!socket.ok() || !*socket) break;
       // Unread bytes would reset the connection, and the answer might be lost.

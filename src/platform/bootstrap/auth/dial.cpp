@@ -58,7 +58,7 @@ Status Dial::advance() {
 
 void Dial::go_on_with_all() {
   for (std::size_t i = 0; i < attempts_.size();) {
-    const Status status = go_on(attempts_[i]);
+    const Status status = advance_attempt(attempts_[i]);
     if (status.ok()) {
       ++i;
       continue;
@@ -80,8 +80,8 @@ void Dial::commit_to_first() {
   Attempt chosen = std::move(*first);
   attempts_.clear();
   const std::size_t endpoint = chosen.endpoint;
-  Status status = chosen.handshake.commit();
-  if (status.ok()) status = go_on(chosen);
+  Status status = chosen.handshake.send_proof();
+  if (status.ok()) status = advance_attempt(chosen);
   if (status.ok())
     attempts_.push_back(std::move(chosen));
   else
@@ -94,7 +94,7 @@ void Dial::start_attempts() {
     const std::size_t endpoint = next_++;
     if (outcomes_[endpoint].hopeless || attempt_at(endpoint) != nullptr) continue;
     next_start_ = Deadline::in(kConnectTime);
-    if (const Status status = start(endpoint); !status.ok()) note_failure(endpoint, status);
+    if (const Status status = start_attempt(endpoint); !status.ok()) note_failure(endpoint, status);
   }
 }
 
@@ -104,7 +104,7 @@ void Dial::end_round() {
   pause_time_ = std::min(2 * pause_time_, kLongestPause);
 }
 
-Status Dial::start(std::size_t endpoint) {
+Status Dial::start_attempt(std::size_t endpoint) {
   const bool encrypts = target_.encrypts && !target_.endpoints[endpoint].local();
   ANYCCL_TRY(Handshake handshake,
              Handshake::connector(secret_, target_.from, target_.to, encrypts, target_.meeting));
@@ -114,32 +114,32 @@ Status Dial::start(std::size_t endpoint) {
   ANYCCL_CHECK(note_way(endpoint, start_connect(socket.get(), target_.endpoints[endpoint])));
   Attempt attempt{endpoint, std::move(socket), std::move(handshake),
                   Deadline::in(outcomes_[endpoint].time), false};
-  ANYCCL_CHECK(go_on(attempt));
+  ANYCCL_CHECK(advance_attempt(attempt));
   attempts_.push_back(std::move(attempt));
   return {};
 }
 
-Status Dial::go_on(Attempt& attempt) {
+Status Dial::advance_attempt(Attempt& attempt) {
   const Endpoint& endpoint = target_.endpoints[attempt.endpoint];
   if (!attempt.connected) {
-    ANYCCL_CHECK(connect(attempt));
+    ANYCCL_CHECK(check_connected(attempt));
     if (!attempt.connected) return {};
   }
   const Status s = attempt.handshake.advance(attempt.socket.get());
   outcomes_[attempt.endpoint].hopeless = attempt.handshake.refused();
   if (!s.ok()) return error(s.code(), "{}: {}", to_string(endpoint), s.message());
   const bool answered = attempt.handshake.proved() || attempt.handshake.committed();
-  if (answered || !overdue(attempt)) return {};
+  if (answered || !note_if_overdue(attempt)) return {};
   return error(Code::remote_error, "{}: it accepted the connection and did not answer",
                to_string(endpoint));
 }
 
 /// Whether it is connected now.
-Status Dial::connect(Attempt& attempt) {
+Status Dial::check_connected(Attempt& attempt) {
   const Endpoint& endpoint = target_.endpoints[attempt.endpoint];
   pollfd entry{attempt.socket.get(), POLLOUT, 0};
   if (::poll(&entry, 1, 0) != 1) {
-    if (!overdue(attempt)) return {};
+    if (!note_if_overdue(attempt)) return {};
     return error(Code::remote_error, "{}: no answer", to_string(endpoint));
   }
   ANYCCL_CHECK(note_way(attempt.endpoint, finish_connect(attempt.socket.get(), endpoint)));
@@ -164,7 +164,7 @@ bool Dial::is_refused() const {
          std::all_of(outcomes_.begin(), outcomes_.end(), no_way);
 }
 
-bool Dial::overdue(const Attempt& attempt) {
+bool Dial::note_if_overdue(const Attempt& attempt) {
   if (!attempt.due.passed()) return false;
   milliseconds& time = outcomes_[attempt.endpoint].time;
   time = std::min(2 * time, kLongestAttempt);
@@ -186,7 +186,7 @@ void Dial::note_failure(std::size_t endpoint, const Status& why) {
   next_start_ = Deadline::in(is_full_queue(why) ? kFullQueuePause : milliseconds(0));
 }
 
-Connection Dial::take() {
+Connection Dial::take_connection() {
   Attempt& attempt = attempts_.front();
   const Endpoint& endpoint = target_.endpoints[attempt.endpoint];
   return {std::move(attempt.socket), target_.from,     attempt.handshake.session(),
@@ -221,7 +221,7 @@ std::string Dial::problems() const {
 Result<Connection> wait_for_connection(Dial& dial, Deadline deadline, bool refusal_is_final) {
   for (std::vector<pollfd> entries;; entries.clear()) {
     ANYCCL_CHECK(dial.advance());
-    if (dial.done()) return dial.take();
+    if (dial.done()) return dial.take_connection();
     if (refusal_is_final && dial.is_refused())
       return error(Code::remote_error, "{}", dial.problems());
     if (deadline.passed()) return error(Code::timeout, "{}", dial.problems());

@@ -67,7 +67,7 @@ class Dial {
   /// found no way there.
   bool is_refused() const;
   bool done() const { return committed() && attempts_.front().handshake.done(); }
-  Connection take();
+  Connection take_connection();
   /// Why there is no connection yet, for each endpoint.
   std::string problems() const;
 
@@ -91,12 +91,12 @@ class Dial {
   void commit_to_first();
   void start_attempts();
   void end_round();
-  Status start(std::size_t endpoint);
-  Status go_on(Attempt& attempt);
-  Status connect(Attempt& attempt);
+  Status start_attempt(std::size_t endpoint);
+  Status advance_attempt(Attempt& attempt);
+  Status check_connected(Attempt& attempt);
   Status note_way(std::size_t endpoint, Status found);
   /// Whether its time is over; the next one at its endpoint gets more.
-  bool overdue(const Attempt& attempt);
+  bool note_if_overdue(const Attempt& attempt);
   Status check_trust(const Attempt& attempt) const;
   void note_failure(std::size_t endpoint, const Status& why);
   const Attempt* attempt_at(std::size_t endpoint) const;

@@ -40,7 +40,7 @@ Status refused_because(std::uint32_t refusal) {
 
 }  // namespace
 
-Answer refusing(Refusal why) {
+Answer refusal_of(Refusal why) {
   Answer answer;
   answer.magic = kAnswers;
   answer.protocol = kProtocol;
@@ -85,7 +85,7 @@ Status Handshake::advance(int fd) {
   while (!done()) {
     ANYCCL_CHECK(out_.flush(fd));
     if (!out_.empty()) return {};
-    if (phase_ == Phase::finish) ANYCCL_CHECK(finish());
+    if (phase_ == Phase::finish) ANYCCL_CHECK(finish_or_encrypt());
     if (done()) return {};
     if (phase_ == Phase::encrypt) return encrypt(fd);
     if (phase_ == Phase::refuse) return why_refused_;
@@ -98,7 +98,7 @@ Status Handshake::advance(int fd) {
 }
 
 /// Both ends have proved that they know the secret.
-Status Handshake::finish() {
+Status Handshake::finish_or_encrypt() {
   if (!encrypts_) {
     phase_ = Phase::done;
     return {};
@@ -151,7 +151,7 @@ Status Handshake::on_greeting() {
   if (greeting_.to != me) return error(Code::invalid_argument, "it looks for another rank");
   const std::optional<Secret> secret = secrets_.of(greeting_.meeting);
   if (!secret) {
-    answer_ = refusing(Refusal::no_meeting);
+    answer_ = refusal_of(Refusal::no_meeting);
     refuse(bytes_of(answer_),
            error(Code::invalid_argument, "it asks for a meeting that is not here"));
     return {};
@@ -181,7 +181,7 @@ Status Handshake::on_answer() {
   return {};
 }
 
-Status Handshake::commit() {
+Status Handshake::send_proof() {
   ANYCCL_TRY(const Mac proof, prove("connector"));
   out_.put(bytes_of(proof));
   in_.expect(sizeof(Mac));

@@ -49,7 +49,7 @@ enum class Refusal : std::uint32_t {
   no_meeting,      ///< It has no meeting of this number, or no more.
 };
 /// What such an acceptor sends.
-Answer refusing(Refusal why);
+Answer refusal_of(Refusal why);
 
 /// The secrets that an acceptor asks for: one, or that of the meeting which a greeting names.
 class Secrets {
@@ -98,9 +98,10 @@ class Handshake {
   bool done() const { return phase_ == Phase::done; }
   /// The events to poll(2) for until done().
   short events() const;
-  /// Connector: the acceptor has proved that it knows the secret; advance() goes on after commit().
+  /// Connector: the acceptor has proved that it knows the secret; advance() goes on after
+  /// send_proof().
   bool proved() const { return phase_ == Phase::proved; }
-  Status commit();
+  Status send_proof();
   /// Connector: the acceptor may have taken this connection, so it must not be given up.
   bool committed() const { return phase_ == Phase::accepted || phase_ == Phase::encrypt || done(); }
 
@@ -128,7 +129,7 @@ class Handshake {
   Status on_answer();
   Status on_proof();
   Status on_accepted();
-  Status finish();
+  Status finish_or_encrypt();
   Status encrypt(int fd);
   /// Sends `message` before advance() fails.
   void refuse(Bytes message, Status why);

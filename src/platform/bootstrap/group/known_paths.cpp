@@ -24,7 +24,7 @@ void KnownPaths::remember(const Hello& peer, const Address& address) {
   reached_[host_of(peer)] = without_port(address);
 }
 
-void KnownPaths::prefer(const Hello& peer, std::vector<Address>& addresses) const {
+void KnownPaths::put_known_first(const Hello& peer, std::vector<Address>& addresses) const {
   const std::lock_guard lock(mutex_);
   const auto known = reached_.find(host_of(peer));
   if (known == reached_.end()) return;
@@ -37,7 +37,7 @@ std::vector<Endpoint> endpoints_of(const Hello& mine, const Hello& peer, const O
   std::vector<Address> addresses = addresses_of(peer);
   // Loopback only leads to `peer` inside one network namespace.
   if (!same_network(mine, peer)) std::erase_if(addresses, is_loopback);
-  KnownPaths::of_process().prefer(peer, addresses);
+  KnownPaths::of_process().put_known_first(peer, addresses);
   std::vector<Endpoint> endpoints = own.endpoints_to(addresses);
   if (same_host(mine, peer) && !force_tcp)
     endpoints.insert(endpoints.begin(), Endpoint{unix_name_of(peer), {}});

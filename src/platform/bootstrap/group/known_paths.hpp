@@ -23,7 +23,7 @@ class KnownPaths {
 
   void remember(const Hello& peer, const Address& address);
   /// Puts that address first; nothing else changes.
-  void prefer(const Hello& peer, std::vector<Address>& addresses) const;
+  void put_known_first(const Hello& peer, std::vector<Address>& addresses) const;
 
  private:
   using Host = std::pair<std::array<std::byte, 16>, std::uint64_t>;

@@ -14,7 +14,7 @@ std::string version_text(std::uint32_t code) {
   return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
-Status compare(const Hello& first, const Hello& hello) {
+Status check_same_group(const Hello& first, const Hello& hello) {
   if (hello.size != first.size)
     return error(Code::invalid_usage, "{} is for a group of {} ranks, {} for one of {}",
                  describe(first), first.size, describe(hello), hello.size);
@@ -33,7 +33,7 @@ Status MemberTable::add(const Hello& hello) {
     first_ = hello;
     members_.resize(hello.size);
   }
-  ANYCCL_CHECK(compare(*first_, hello));
+  ANYCCL_CHECK(check_same_group(*first_, hello));
   std::optional<Hello>& seat = members_[hello.rank];
   if (seat)
     return error(Code::invalid_usage, "rank {} joined twice: from {} and from {}", hello.rank,
@@ -43,7 +43,7 @@ Status MemberTable::add(const Hello& hello) {
   return {};
 }
 
-Status MemberTable::incomplete(double seconds) const {
+Status MemberTable::incomplete_error(double seconds) const {
   std::vector<std::size_t> missing;
   for (std::size_t r = 0; r < members_.size(); ++r)
     if (!members_[r]) missing.push_back(r);

@@ -25,7 +25,7 @@ class MemberTable {
     return rank < members_.size() && members_[rank] ? &*members_[rank] : nullptr;
   }
   /// "2 of 4 ranks joined within 60 s; missing: 1, 3"
-  Status incomplete(double seconds) const;
+  Status incomplete_error(double seconds) const;
   /// When complete: every rank's hello, in order.
   std::vector<Hello> hellos() const;
 

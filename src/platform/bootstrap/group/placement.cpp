@@ -11,7 +11,7 @@ namespace anyccl::bootstrap {
 namespace {
 
 /// The ranks by a number that each has; all in group 0 if one has none, or if that is no division.
-std::vector<int> divide(const std::vector<Hello>& members, std::uint32_t Hello::*number) {
+std::vector<int> group_numbers_of(const std::vector<Hello>& members, std::uint32_t Hello::*number) {
   std::unordered_map<std::uint32_t, int> groups;
   std::vector<int> group_of;
   for (const Hello& member : members) {
@@ -112,8 +112,8 @@ Placement placement_of(const std::vector<Hello>& members) {
   placement.host_of = placement.near_of = number_hosts(members);
   share_cores(members, placement);
   if (placement.several_hosts()) return placement;
-  placement.near_of = divide(members, &Hello::near_cache);
-  if (!divides(placement.near_of)) placement.near_of = divide(members, &Hello::near_node);
+  placement.near_of = group_numbers_of(members, &Hello::near_cache);
+  if (!divides(placement.near_of)) placement.near_of = group_numbers_of(members, &Hello::near_node);
   return placement;
 }
 

@@ -30,13 +30,13 @@ class Mesh {
        Acquaintances* known, const std::vector<bool>& later, bool encrypts);
 
   Status call_lower_ranks(const Secret& secret, bool force_tcp);
-  Result<std::vector<PeerSocket>> finish(Deadline deadline);
+  Result<std::vector<PeerSocket>> connect_rest(Deadline deadline);
 
  private:
   Status ask_acquaintances();
   Status poll_once(Deadline deadline);
   Status advance_dials();
-  void take(Connection connection, std::uint32_t peer);
+  void take_connection(Connection connection, std::uint32_t peer);
   Status take_accepted();
   bool is_missing(std::uint32_t peer) const { return !known_[peer] && !sockets_[peer].fd; }
   bool is_expected(std::uint32_t peer) const {
@@ -46,7 +46,7 @@ class Mesh {
     return acquaintances_ != nullptr &&
            acquaintances_->tries(Rank{static_cast<std::int32_t>(peer)});
   }
-  Status timed_out() const;
+  Status timeout_error() const;
   std::string why_missing(std::uint32_t peer) const;
 
   std::span<const Hello> members_;
@@ -107,12 +107,12 @@ Status Mesh::call_lower_ranks(const Secret& secret, bool force_tcp) {
   return {};
 }
 
-Result<std::vector<PeerSocket>> Mesh::finish(Deadline deadline) {
+Result<std::vector<PeerSocket>> Mesh::connect_rest(Deadline deadline) {
   for (;;) {
     ANYCCL_CHECK(ask_acquaintances());
     ANYCCL_CHECK(advance_dials());
     if (connected_ == members_.size()) break;
-    if (deadline.passed()) return timed_out();
+    if (deadline.passed()) return timeout_error();
     ANYCCL_CHECK(poll_once(deadline));
     ANYCCL_CHECK(acceptor_.progress(std::span(entries_).first(acceptor_.wanted())));
     ANYCCL_CHECK(take_accepted());
@@ -145,14 +145,14 @@ Status Mesh::advance_dials() {
     if (Status s = dials_[peer]->advance(); !s.ok())
       return error(s.code(), "cannot connect to {}: {}", describe(members_[peer]), s.message());
     if (!dials_[peer]->done()) continue;
-    Connection made = dials_[peer]->take();
+    Connection made = dials_[peer]->take_connection();
     if (!made.local) KnownPaths::of_process().remember(members_[peer], made.to);
-    take(std::move(made), peer);
+    take_connection(std::move(made), peer);
   }
   return {};
 }
 
-void Mesh::take(Connection connection, std::uint32_t peer) {
+void Mesh::take_connection(Connection connection, std::uint32_t peer) {
   PeerSocket& into = sockets_[peer];
   into.rank = Rank{static_cast<std::int32_t>(peer)};
   into.local = connection.local;
@@ -172,7 +172,7 @@ Status Mesh::take_accepted() {
           peer);
       continue;
     }
-    take(std::move(connection), peer);
+    take_connection(std::move(connection), peer);
   }
   return {};
 }
@@ -185,7 +185,7 @@ std::string Mesh::why_missing(std::uint32_t peer) const {
                      fmt::join(places, ", "));
 }
 
-Status Mesh::timed_out() const {
+Status Mesh::timeout_error() const {
   std::vector<std::size_t> missing;
   std::string details;
   for (std::uint32_t peer = 0; peer < members_.size(); ++peer) {
@@ -212,7 +212,7 @@ Result<std::vector<PeerSocket>> connect_all(const Listeners& listeners,
                  members.size());
   Mesh mesh(listeners, members, me, secret, known, later, encrypts);
   ANYCCL_CHECK(mesh.call_lower_ranks(secret, force_tcp));
-  return mesh.finish(deadline);
+  return mesh.connect_rest(deadline);
 }
 
 }  // namespace anyccl::bootstrap

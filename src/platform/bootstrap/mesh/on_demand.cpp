@@ -41,7 +41,7 @@ OnDemand::OnDemand(Listeners listeners, std::shared_ptr<const std::vector<Hello>
       own_(std::move(own)),
       acceptor_(
           this->listeners(), secret, me_, Trust::secret,
-          [this](std::uint32_t from) { return is_welcome(from); }, encrypts),
+          [this](std::uint32_t from) { return make_way_for(from); }, encrypts),
       connected_(members_->size()),
       excluded_(members_->size()) {
   excluded_[me_] = true;
@@ -100,7 +100,7 @@ void OnDemand::progress(std::span<const pollfd> entries) {
 
 // --- calls from others ---------------------------------------------------------------------------
 
-bool OnDemand::is_welcome(std::uint32_t from) {
+bool OnDemand::make_way_for(std::uint32_t from) {
   if (from >= members_->size() || excluded_[from] || (connected_[from] && !reconnects_))
     return false;
   const auto call = calls_.find(from);
@@ -115,11 +115,11 @@ bool OnDemand::is_welcome(std::uint32_t from) {
 void OnDemand::take_accepted() {
   for (Connection& connection : acceptor_.take_authenticated()) {
     const std::uint32_t peer = connection.from;
-    if (!connected_[peer] || reconnects_) connected(std::move(connection), peer);
+    if (!connected_[peer] || reconnects_) note_connected(std::move(connection), peer);
   }
 }
 
-void OnDemand::connected(Connection connection, std::uint32_t peer) {
+void OnDemand::note_connected(Connection connection, std::uint32_t peer) {
   connected_[peer] = true;
   calls_.erase(peer);
   const bool is_here = same_process((*members_)[me_], (*members_)[peer]) &&
@@ -155,22 +155,22 @@ void OnDemand::advance_calls() {
 
 void OnDemand::advance(std::uint32_t peer, Call& call) {
   Status problem;
-  if (!call.dial) problem = begin(peer, call);
+  if (!call.dial) problem = start_dial(peer, call);
   if (problem.ok()) problem = call.dial->advance();
-  if (!problem.ok()) return failed(peer, std::move(problem));
+  if (!problem.ok()) return note_failed(peer, std::move(problem));
   if (call.dial->done()) {
-    Connection made = call.dial->take();
+    Connection made = call.dial->take_connection();
     if (!made.local) KnownPaths::of_process().remember((*members_)[peer], made.to);
-    return connected(std::move(made), peer);
+    return note_connected(std::move(made), peer);
   }
   if (call.dial->is_refused())
-    return failed(peer,
-                  error(Code::remote_error, "it died or has left: {}", call.dial->problems()));
+    return note_failed(peer,
+                       error(Code::remote_error, "it died or has left: {}", call.dial->problems()));
   if (call.limit.passed())
-    failed(peer, error(Code::timeout, "no connection in time: {}", call.dial->problems()));
+    note_failed(peer, error(Code::timeout, "no connection in time: {}", call.dial->problems()));
 }
 
-Status OnDemand::begin(std::uint32_t peer, Call& call) {
+Status OnDemand::start_dial(std::uint32_t peer, Call& call) {
   const Hello &mine = (*members_)[me_], &theirs = (*members_)[peer];
   std::vector<Endpoint> endpoints = endpoints_of(mine, theirs, own_, force_tcp_);
   if (endpoints.empty())
@@ -181,7 +181,7 @@ Status OnDemand::begin(std::uint32_t peer, Call& call) {
   return {};
 }
 
-void OnDemand::failed(std::uint32_t peer, Status why) {
+void OnDemand::note_failed(std::uint32_t peer, Status why) {
   const Rank rank{static_cast<std::int32_t>(peer)};
   const Hello &mine = (*members_)[me_], &theirs = (*members_)[peer];
   calls_.erase(peer);

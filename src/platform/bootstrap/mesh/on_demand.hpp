@@ -73,13 +73,13 @@ class OnDemand {
   };
 
   void call(Rank peer, std::chrono::milliseconds limit);
-  bool is_welcome(std::uint32_t from);
+  bool make_way_for(std::uint32_t from);
   void take_accepted();
   void advance_calls();
   void advance(std::uint32_t peer, Call& call);
-  Status begin(std::uint32_t peer, Call& call);
-  void connected(Connection connection, std::uint32_t peer);
-  void failed(std::uint32_t peer, Status why);
+  Status start_dial(std::uint32_t peer, Call& call);
+  void note_connected(Connection connection, std::uint32_t peer);
+  void note_failed(std::uint32_t peer, Status why);
   std::vector<Acceptor::Listener> listeners() const;
   std::size_t count_dials() const;
 

@@ -17,7 +17,7 @@ constexpr std::string_view kAdvice =
     "open?";
 
 /// A variable that a launcher sets, and that this configuration does not have.
-Status missing(const Config& config, std::string_view name) {
+Status missing_error(const Config& config, std::string_view name) {
   for (const auto& [other, why] : config.unreadable)
     if (name.starts_with(other))
       return error(
@@ -41,7 +41,7 @@ Status missing_for(const Launch& launch, std::string_view name, std::string_view
 
 Result<std::uint16_t> port_of(const Config& config) {
   if (config.port != 0) return static_cast<std::uint16_t>(config.port);
-  if (!config.master_port) return missing(config, "MASTER_PORT (or ANYCCL_PORT)");
+  if (!config.master_port) return missing_error(config, "MASTER_PORT (or ANYCCL_PORT)");
   if (*config.master_port == 65535)
     return error(Code::invalid_argument,
                  "MASTER_PORT=65535 leaves no port above it: set ANYCCL_PORT");
@@ -91,7 +91,7 @@ Result<RendezvousAddress> local_rendezvous(const Config& config,
 }
 
 Result<RendezvousAddress> rendezvous_of(const Config& config, Deadline deadline) {
-  if (config.master_addr.empty()) return missing(config, "MASTER_ADDR");
+  if (config.master_addr.empty()) return missing_error(config, "MASTER_ADDR");
   ANYCCL_TRY(const std::uint16_t port, port_of(config));
   ANYCCL_TRY(const std::vector<Address> addresses, resolve_master(config, port, deadline));
   if (config.secret.empty()) return local_rendezvous(config, addresses, port);
@@ -108,7 +108,7 @@ Result<RendezvousAddress> rendezvous_of(const Config& config, Deadline deadline)
 }
 
 /// Where the ranks meet that another launcher has started on this host. Its job has a name already.
-Result<RendezvousAddress> launched_here(const Launch& launch) {
+Result<RendezvousAddress> rendezvous_of_launch(const Launch& launch) {
   RendezvousAddress rendezvous;
   ANYCCL_TRY(const Secret name, Secret().derive("job", std::as_bytes(std::span(launch.job))));
   rendezvous.endpoints = {{fmt::format("anyccl.{}.job.{}", ::geteuid(), name.hex()), {}}};
@@ -118,7 +118,7 @@ Result<RendezvousAddress> launched_here(const Launch& launch) {
 }
 
 /// `config` with what another launcher's variables say, for its ranks on several hosts.
-Result<Config> completed(Config config, const Launch& launch, Deadline deadline) {
+Result<Config> complete_config(Config config, const Launch& launch, Deadline deadline) {
   if (config.secret.empty())
     return missing_for(launch, "ANYCCL_SECRET",
                        "they need the same 32 hex digits in it, which `anyccl secret` prints");
@@ -129,7 +129,7 @@ Result<Config> completed(Config config, const Launch& launch, Deadline deadline)
   if (config.port == 0 && !config.master_port && !launch.first_host.empty())
     config.port = port_of_job(launch);
   if (config.port == 0 && !config.master_port && !config.unreadable.empty())
-    return missing(config, "MASTER_PORT");
+    return missing_error(config, "MASTER_PORT");
   if (config.port == 0 && !config.master_port)
     return missing_for(launch, "MASTER_PORT",
                        "set it to a free port P of rank 0's host, where P + 1 is free, too");
@@ -241,8 +241,8 @@ Result<LaunchInfo> read_launch_info(const Config& config) {
       return LaunchInfo{Rank{launch->rank}, launch->size, launch};
     }
   }
-  if (!config.rank) return missing(config, "RANK");
-  if (!config.world_size) return missing(config, "WORLD_SIZE");
+  if (!config.rank) return missing_error(config, "RANK");
+  if (!config.world_size) return missing_error(config, "WORLD_SIZE");
   if (*config.rank >= *config.world_size)
     return error(Code::invalid_argument,
                  "RANK={} is not in a group of WORLD_SIZE={} ranks: they are 0 to {}", *config.rank,
@@ -256,10 +256,10 @@ Result<Group> join_environment(const Config& given, const Hello& mine, Deadline 
   const bool by_launcher = launch && launch->one_host && given.master_addr.empty();
   Config config = given;
   if (launch && !launch->one_host) {
-    ANYCCL_TRY(config, completed(given, *launch, deadline));
+    ANYCCL_TRY(config, complete_config(given, *launch, deadline));
   }
   ANYCCL_TRY(RendezvousAddress rendezvous,
-             by_launcher ? launched_here(*launch) : rendezvous_of(config, deadline));
+             by_launcher ? rendezvous_of_launch(*launch) : rendezvous_of(config, deadline));
   if (mine.rank != 0) return join_at(rendezvous, mine, deadline, listeners);
   Result<std::vector<UniqueFd>> sockets = open_listeners(config, rendezvous);
   if (sockets.status().code() == Code::invalid_usage)

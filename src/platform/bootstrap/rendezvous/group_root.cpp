@@ -164,7 +164,7 @@ bool GroupRoot::is_known(const Hello& hello) const {
 }
 
 /// The rank that tells the next leader; absent: it is told here.
-std::optional<std::uint32_t> GroupRoot::next_teller() {
+std::optional<std::uint32_t> GroupRoot::take_next_teller() {
   const std::optional<std::uint32_t> number = tree_.teller_of(leaders_);
   if (number && *number >= tellers_.size()) return std::nullopt;
   ++leaders_;
@@ -175,7 +175,7 @@ std::optional<std::uint32_t> GroupRoot::next_teller() {
 Status GroupRoot::place(const HelloFrame& frame, int socket) {
   const std::uint32_t rank = frame.hello.rank;
   const bool again = frame.visit == static_cast<std::uint32_t>(Visit::again);
-  const std::optional<std::uint32_t> teller = again ? std::nullopt : next_teller();
+  const std::optional<std::uint32_t> teller = again ? std::nullopt : take_next_teller();
   const bool tells =
       !again && frame.tells != 0 && tree_.may_need(tellers_.size(), frame.hello.size);
   if (tells) tellers_.push_back(rank);
@@ -213,13 +213,13 @@ void GroupRoot::note_timeout(const HelloFrame& frame) {
 
 Status GroupRoot::check_timeouts() const {
   if (!first_timeout_.passed()) return {};
-  if (table_.complete()) return who_is_lost();
-  const Status incomplete = table_.incomplete(first_timeout_s_);
+  if (table_.complete()) return lost_rank_error();
+  const Status incomplete = table_.incomplete_error(first_timeout_s_);
   return error(incomplete.code(), "{}{}", incomplete.message(), hint());
 }
 
 /// All have joined, but not all wait.
-Status GroupRoot::who_is_lost() const {
+Status GroupRoot::lost_rank_error() const {
   std::uint32_t rank = 0;
   while (present_.contains(rank)) ++rank;
   const auto teller = teller_of_.find(rank);
@@ -282,7 +282,7 @@ void GroupRoot::tell(int socket) {
   Member& m = waiting_.at(socket);
   const bool may_report = tree_.is_large(static_cast<std::uint32_t>(table_.size()));
   std::vector<HelloFrame> late;
-  const bool told = m.is_told(may_report, late);
+  const bool told = m.send_rest(may_report, late);
   for (const HelloFrame& frame : late)  // the leader that says so tells them
     if (frame.hello.size == table_.size()) told_.insert(frame.hello.rank);
   if (!told && sockets_.watch(socket, static_cast<std::uint32_t>(m.events())).ok()) return;

@@ -76,14 +76,14 @@ class GroupRoot {
   Status add(const HelloFrame& frame);
   bool is_known(const Hello& hello) const;
   bool is_complete() const { return table_.complete() && present_.size() == table_.size(); }
-  std::optional<std::uint32_t> next_teller();
+  std::optional<std::uint32_t> take_next_teller();
   Status place(const HelloFrame& frame, int socket);
   Status send_place(int socket, const Place& place, const Hello* teller);
   void note_timeout(const HelloFrame& frame);
   Status serve_waiting(std::span<const int> ready);
   Status hear(Member& member);
   Status check_timeouts() const;
-  Status who_is_lost() const;
+  Status lost_rank_error() const;
   std::string hint() const;
 
   /// Errors: why there can be no answer at all.

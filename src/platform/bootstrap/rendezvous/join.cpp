@@ -79,7 +79,7 @@ Status await_more(const Joiner& joiner, const Peer& from) {
     if (came.code() != Code::timeout || joiner.deadline.passed()) return came;
     ANYCCL_TRY(const bool silent,
                has_silent_leader(joiner.rendezvous, joiner.mine, joiner.deadline));
-    if (silent && !has_waiting(fd))
+    if (silent && !has_waiting_connection(fd))
       return error(Code::timeout, "{} does not answer: it is stopped, or hangs", from.name);
   }
 }

@@ -34,7 +34,7 @@ Result<FinalReply> await_answer(Uplink& up, Relay& relay, const Listeners* liste
     entries.clear();
     up.append_wanted(entries);
     serve_once(relay, entries, up.poll_ms(1000));
-    for (const Report& report : relay.take_reports()) up.report(report);
+    for (const Report& report : relay.take_reports()) up.take_report(report);
   }
 }
 

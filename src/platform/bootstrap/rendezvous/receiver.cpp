@@ -51,7 +51,7 @@ Status Receiver::put(const FinalReply& reply) {
   return {};
 }
 
-bool Receiver::is_told(bool may_report, std::vector<HelloFrame>& late) {
+bool Receiver::send_rest(bool may_report, std::vector<HelloFrame>& late) {
   if (!out.flush(socket.get()).ok()) return true;
   if (!out.empty()) return false;
   if (!may_report) return true;

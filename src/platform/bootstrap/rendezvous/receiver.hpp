@@ -49,7 +49,7 @@ struct Receiver {
   /// Sends what is in `out`, as far as it goes now. Result: whether the answer is sent, or this
   /// rank gone. If it `may_report`, only when it has closed the connection: closing one with
   /// reports unread takes back what was sent; the hellos that still come are added to `late`.
-  bool is_told(bool may_report, std::vector<HelloFrame>& late);
+  bool send_rest(bool may_report, std::vector<HelloFrame>& late);
   /// The events to poll(2) for.
   short events() const;
 };

@@ -68,7 +68,7 @@ void Relay::progress(std::span<const pollfd> entries) {
 void Relay::serve(Member& m) {
   if (!reply_.payload) return hear(m);
   std::vector<HelloFrame> late;  // they come again
-  if (m.is_told(true, late)) m.socket.reset();
+  if (m.send_rest(true, late)) m.socket.reset();
 }
 
 /// A rank says hello for itself first.

@@ -97,7 +97,7 @@ void RootServer::run() {
   std::unique_lock lock(mutex_);
   try {
     for (Status problem; problem.ok() && !meetings_.empty();) {
-      problem = look(lock);
+      problem = poll_once(lock);
       forget_finished();
     }
   } catch (const std::bad_alloc&) {  // the ranks hear of it when their connections end
@@ -108,7 +108,7 @@ void RootServer::run() {
   ended_.notify_all();
 }
 
-Status RootServer::look(std::unique_lock<std::mutex>& lock) {
+Status RootServer::poll_once(std::unique_lock<std::mutex>& lock) {
   std::vector<pollfd> entries{{wakeup_.heard.get(), POLLIN, 0}, {sockets_.fd(), POLLIN, 0}};
   constexpr std::size_t kOwn = 2;
   std::size_t arriving = 0;
@@ -134,7 +134,8 @@ Status RootServer::look(std::unique_lock<std::mutex>& lock) {
   std::uint64_t rung = 0;
   if (entries[0].revents != 0) static_cast<void>(::read(wakeup_.heard.get(), &rung, sizeof rung));
   let_in(std::span(entries).subspan(kOwn, accepting));
-  const std::vector<int> ready = entries[1].revents != 0 ? sockets_.ready() : std::vector<int>();
+  const std::vector<int> ready =
+      entries[1].revents != 0 ? sockets_.ready_sockets() : std::vector<int>();
   std::size_t next = kOwn + accepting;
   for (const Polled& one : polled) {
     one.meeting->root.progress(std::span(entries).subspan(next, one.entries), ready);
@@ -191,7 +192,7 @@ void RootServer::stop_meeting(Served& meeting, bool when_told) {
   wakeup_.ring();
 }
 
-void RootServer::end(std::uint32_t meeting, bool when_told) {
+void RootServer::end_meeting(std::uint32_t meeting, bool when_told) {
   if (::getpid() != owner_) return;
   std::unique_lock lock(mutex_);
   const auto found = meetings_.find(meeting);

@@ -43,7 +43,7 @@ class RootServer {
   /// Whether the group of this meeting is still to be formed, or told why not.
   bool serves(std::uint32_t meeting) const;
   /// Stops one group's meeting, as stop() and stop_when_told() do for all. Any thread.
-  void end(std::uint32_t meeting, bool when_told);
+  void end_meeting(std::uint32_t meeting, bool when_told);
 
   /// Ends the server. Members that wait get an answer first (that it was stopped, if ranks are
   /// missing), which takes two seconds at most if a member is slow. May be called twice, by one
@@ -74,7 +74,7 @@ class RootServer {
   RootServer(std::vector<UniqueFd> listeners, Wakeup wakeup, SocketSet sockets, Trust trust,
              RelayTree tree);
   void run();
-  Status look(std::unique_lock<std::mutex>& lock);
+  Status poll_once(std::unique_lock<std::mutex>& lock);
   void let_in(std::span<const pollfd> entries);
   void warn_of_refused();
   void stop_meeting(Served& meeting, bool when_told);

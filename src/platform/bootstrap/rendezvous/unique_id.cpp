@@ -119,10 +119,10 @@ void UniqueIds::drop(const UniqueId& id, bool waits_for_late) {
     server = std::move(found->rendezvous.server);
     open_.erase(found);
   }
-  server->end(id.meeting, waits_for_late);
+  server->end_meeting(id.meeting, waits_for_late);
 }
 
-bool UniqueIds::made(const UniqueId& id) {
+bool UniqueIds::was_made_here(const UniqueId& id) {
   const std::lock_guard lock(mutex_);
   return id.meeting - first_meeting_ < made_;
 }

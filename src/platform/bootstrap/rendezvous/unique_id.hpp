@@ -69,7 +69,7 @@ class UniqueIds {
   /// are told so; late ones get a moment to hear it if it `waits_for_late`. Others: does nothing.
   void drop(const UniqueId& id, bool waits_for_late);
   /// Whether it was made here, but for one in 2^32 of other processes.
-  bool made(const UniqueId& id);
+  bool was_made_here(const UniqueId& id);
 
  private:
   struct Open {

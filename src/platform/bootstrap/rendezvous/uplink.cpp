@@ -46,7 +46,7 @@ Uplink::Uplink(const RendezvousAddress& rendezvous, const Attendance& attendance
   known_.push_back({hello_frame(mine_, deadline_, since(begun_)), Clock::now()});
 }
 
-void Uplink::report(const Report& report) {
+void Uplink::take_report(const Report& report) {
   for (const HelloFrame& frame : report.hellos) known_.push_back({frame, Clock::now()});
   if (report.left && !forget_unsent(*report.left)) left_.push_back(*report.left);
 }
@@ -172,7 +172,7 @@ Status Uplink::keep_dialing() {
 }
 
 Status Uplink::on_connected() {
-  connection_ = dial_->take();
+  connection_ = dial_->take_connection();
   dial_.reset();
   if (!at_root_) {
     begin_reports(0);

@@ -37,7 +37,7 @@ class Uplink {
   /// The server may send other leaders to this rank.
   bool tells() const { return tells_; }
   /// Takes a report that is to go up.
-  void report(const Report& report);
+  void take_report(const Report& report);
 
   void append_wanted(std::vector<pollfd>& entries) const;
   /// When to call progress() even if nothing happened: milliseconds, at most `most`.

@@ -49,7 +49,7 @@ struct LookUp {
   std::optional<Result<std::vector<Address>>> result;
 };
 
-Status start(const std::shared_ptr<LookUp>& lookup) {
+Status start_look_up(const std::shared_ptr<LookUp>& lookup) {
   const SignalsBlocked blocked;
   try {
     std::thread([lookup] {
@@ -68,7 +68,7 @@ Status start(const std::shared_ptr<LookUp>& lookup) {
 Result<std::vector<Address>> look_up_until(const std::string& host, Deadline deadline) {
   const auto lookup = std::make_shared<LookUp>();
   lookup->host = host;
-  ANYCCL_CHECK(start(lookup));
+  ANYCCL_CHECK(start_look_up(lookup));
   std::unique_lock lock(lookup->mutex);
   while (!lookup->result) {
     if (deadline.passed())

@@ -23,7 +23,7 @@ using Context = std::unique_ptr<EVP_MAC_CTX, FreeContext>;
 
 // Fetched once, because fetching takes a lock that all threads share, and kept until the process
 // ends. No atexit handler and no configuration file: the process may use libcrypto for itself.
-EVP_MAC* algorithm() {
+EVP_MAC* hmac_algorithm() {
   static EVP_MAC* const fetched = [] {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
     return EVP_MAC_fetch(nullptr, "HMAC", nullptr);
@@ -53,8 +53,8 @@ Status random_bytes(std::span<std::byte> into) {
 
 Result<Mac> hmac(Bytes key, std::string_view label, std::initializer_list<Bytes> parts) {
   const Status failed(Code::system_error, "libcrypto could not compute an HMAC-SHA256");
-  if (algorithm() == nullptr) return failed;
-  const Context context(EVP_MAC_CTX_new(algorithm()));
+  if (hmac_algorithm() == nullptr) return failed;
+  const Context context(EVP_MAC_CTX_new(hmac_algorithm()));
   if (!context) return failed;
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {

@@ -48,7 +48,7 @@ int native_family(const Endpoint& endpoint) {
   return endpoint.local() ? AF_UNIX : endpoint.address.family == 4 ? AF_INET : AF_INET6;
 }
 
-Status switch_on(int fd, int level, int option) {
+Status switch_option_on(int fd, int level, int option) {
   const int on = 1;
   if (::setsockopt(fd, level, option, &on, sizeof on) == 0) return {};
   return system_error(errno, "setting option {} of a socket", option);
@@ -62,7 +62,7 @@ Result<Address> own_address(int fd) {
   return to_address(*own.get());
 }
 
-Status in_use(const Endpoint& endpoint) {
+Status in_use_error(const Endpoint& endpoint) {
   if (endpoint.local() || endpoint.address.port != 0)
     return error(Code::invalid_usage, "{} is in use by another process", to_string(endpoint));
   return system_error(EADDRINUSE,
@@ -74,13 +74,13 @@ Status bind_and_listen(int fd, const Endpoint& endpoint) {
   const SocketAddress address = address_of(endpoint);
   if (::bind(fd, address.get(), address.length) != 0) {
     const int number = errno;
-    if (number == EADDRINUSE) return in_use(endpoint);
+    if (number == EADDRINUSE) return in_use_error(endpoint);
     const Status why = system_error(number, "binding to {}", to_string(endpoint));
     const bool lacks_address = number == EADDRNOTAVAIL || number == ENODEV;
     return lacks_address ? Status(Code::unsupported, std::string(why.message())) : why;
   }
   if (::listen(fd, kBacklog) != 0) {
-    if (errno == EADDRINUSE) return in_use(endpoint);
+    if (errno == EADDRINUSE) return in_use_error(endpoint);
     return system_error(errno, "listening at {}", to_string(endpoint));
   }
   return {};
@@ -98,8 +98,8 @@ void keep_silent_ones_waiting(int listener) {
 Result<TcpListener> listen_at(const Address& address) {
   const Endpoint endpoint{"", address};
   ANYCCL_TRY(UniqueFd socket, open_socket(native_family(endpoint)));
-  ANYCCL_CHECK(switch_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
-  if (address.family == 6) ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY));
+  ANYCCL_CHECK(switch_option_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
+  if (address.family == 6) ANYCCL_CHECK(switch_option_on(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY));
   ANYCCL_CHECK(bind_and_listen(socket.get(), endpoint));
   keep_silent_ones_waiting(socket.get());
   ANYCCL_TRY(const Address bound, own_address(socket.get()));
@@ -142,9 +142,9 @@ Result<TcpListener> listen_tcp(const Address& address, PortRange ports) {
 Result<UniqueFd> open_socket(const Endpoint& endpoint) {
   ANYCCL_TRY(UniqueFd socket, open_socket(native_family(endpoint)));
   if (!endpoint.local()) {
-    ANYCCL_CHECK(switch_on(socket.get(), IPPROTO_TCP, TCP_NODELAY));
+    ANYCCL_CHECK(switch_option_on(socket.get(), IPPROTO_TCP, TCP_NODELAY));
     // See finish_connect(): a socket that got the wanted port must not keep the listener from it.
-    ANYCCL_CHECK(switch_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
+    ANYCCL_CHECK(switch_option_on(socket.get(), SOL_SOCKET, SO_REUSEADDR));
   }
   return socket;
 }
@@ -196,7 +196,7 @@ Result<UniqueFd> accept_from(int listener) {
   }
 }
 
-bool has_waiting(int listener) {
+bool has_waiting_connection(int listener) {
   pollfd entry{listener, POLLIN, 0};
   return ::poll(&entry, 1, 0) == 1;
 }

@@ -50,7 +50,7 @@ Status finish_connect(int fd, const Endpoint& endpoint);
 /// Errors: system_error, when this process or host has no room for another socket, even if no
 /// connection is waiting; internal when this is no listener any more.
 Result<UniqueFd> accept_from(int listener);
-bool has_waiting(int listener);
+bool has_waiting_connection(int listener);
 
 /// The process at the other end of a unix socket.
 Result<ucred> peer_of(int fd);

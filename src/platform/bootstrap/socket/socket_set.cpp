@@ -29,7 +29,7 @@ void SocketSet::forget(int socket) {
   static_cast<void>(::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr));
 }
 
-std::vector<int> SocketSet::ready() const {
+std::vector<int> SocketSet::ready_sockets() const {
   epoll_event events[256];
   const int count = ::epoll_wait(epoll_.get(), events, std::size(events), 0);
   std::vector<int> sockets;

@@ -24,7 +24,7 @@ class SocketSet {
   /// Before `socket` is closed: a forked child may have a copy that keeps it open.
   void forget(int socket);
   /// Those that are ready now or broken, some hundred at most: the others are next.
-  std::vector<int> ready() const;
+  std::vector<int> ready_sockets() const;
 
  private:
   explicit SocketSet(UniqueFd epoll) : epoll_(std::move(epoll)) {}

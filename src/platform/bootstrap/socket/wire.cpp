@@ -20,7 +20,7 @@ bool must_wait(int number) {
   return number == EAGAIN || number == EWOULDBLOCK;
 }
 
-Status lost(int number, std::string_view peer) {
+Status lost_error(int number, std::string_view peer) {
   if (number == ECONNRESET || number == EPIPE)
     return error(Code::remote_error, "{} closed the connection", peer);
   return system_error(number, "connection to {}", peer);
@@ -33,7 +33,7 @@ Result<std::size_t> send_some(int fd, std::span<const std::byte> bytes, std::str
         ::send(fd, bytes.data(), std::min(bytes.size(), kMost), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n >= 0) return static_cast<std::size_t>(n);
     if (must_wait(errno)) return std::size_t{0};
-    if (errno != EINTR) return lost(errno, peer);
+    if (errno != EINTR) return lost_error(errno, peer);
   }
 }
 
@@ -41,9 +41,9 @@ Result<std::size_t> recv_some(int fd, std::span<std::byte> into, std::string_vie
   for (;;) {
     const ssize_t n = ::recv(fd, into.data(), std::min(into.size(), kMost), MSG_DONTWAIT);
     if (n > 0) return static_cast<std::size_t>(n);
-    if (n == 0) return lost(ECONNRESET, peer);
+    if (n == 0) return lost_error(ECONNRESET, peer);
     if (must_wait(errno)) return std::size_t{0};
-    if (errno != EINTR) return lost(errno, peer);
+    if (errno != EINTR) return lost_error(errno, peer);
   }
 }
 

@@ -17,7 +17,7 @@ constexpr std::size_t kMostPerCall = std::size_t{1} << 30;  // the kernel takes 
 
 }  // namespace
 
-bool CmaReader::shows(const std::byte* memory, std::size_t bytes) {
+bool CmaReader::is_readable(const std::byte* memory, std::size_t bytes) {
   if (bytes == 0) return true;
   if (::prctl(PR_GET_DUMPABLE) != 1) return false;  // others may not look, from now on
   std::byte ends[2];

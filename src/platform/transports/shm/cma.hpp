@@ -22,7 +22,7 @@ class CmaReader {
 
   /// Whether readers find [memory, memory + bytes) of this process: the kernel refuses memory that
   /// a device shows, and all of a process that hides. Tries the first and the last byte.
-  static bool shows(const std::byte* memory, std::size_t bytes);
+  static bool is_readable(const std::byte* memory, std::size_t bytes);
   /// Whether reading a long message so is faster than two copies through shared memory.
   static bool is_fast();
 

@@ -38,7 +38,8 @@ class ShownHere {
 
 /// `mapped`: the peer has the volume. As long as no answer has come that says so, it is shown
 /// again.
-Status show(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout, bool mapped) {
+Status show_segment(Peer& peer, const std::shared_ptr<Segment>& mine, const Layout& layout,
+                    bool mapped) {
   ControlMessage message;
   message.kind = ControlMessage::segment;
   message.bytes = layout.bytes();
@@ -76,8 +77,8 @@ Result<std::shared_ptr<const PeerVolume>> volume_of(const ControlMessage& messag
 }
 
 /// Maps what the peer shows; not ok: it cannot be mapped, which is no error but another way to go.
-Status take(Peer& peer, const ControlMessage& message, const Descriptors& fds,
-            const Layout& layout) {
+Status map_shown(Peer& peer, const ControlMessage& message, const Descriptors& fds,
+                 const Layout& layout) {
   if (message.kind != ControlMessage::segment || message.bytes != layout.bytes())
     return error(Code::remote_error, "rank {} shows {} bytes instead of {}", index(peer.rank),
                  message.bytes, layout.bytes());
@@ -104,7 +105,7 @@ Status take(Peer& peer, const ControlMessage& message, const Descriptors& fds,
 /// Not ok: its private memory cannot be read here, which is no error either.
 Status try_to_read(Peer& peer, const ControlMessage& message) {
   if (peer.same_process) return {};
-  ANYCCL_TRY(auto process, peer.channel->link().process());
+  ANYCCL_TRY(auto process, peer.channel->link().open_process());
   CmaReader memory(std::move(process));
   std::uint64_t read = 0;
   ANYCCL_CHECK(memory.read(reinterpret_cast<std::byte*>(&read), message.address, sizeof read));
@@ -128,7 +129,7 @@ void report_copies(Rank me, const Peer& peer, const Status& why) {
 }
 
 /// Tells the peer what could be mapped and read of it.
-Status answer(Peer& peer, const ControlMessage& shown, bool mapped, Rank me) {
+Status send_answer(Peer& peer, const ControlMessage& shown, bool mapped, Rank me) {
   ControlMessage answer;
   answer.kind = ControlMessage::mapped;
   answer.code = mapped ? 1 : 0;
@@ -153,7 +154,7 @@ bool take_answer(Peer& peer, const ControlMessage& answer, std::uint32_t volume)
 }
 
 /// `status` of talking to `peer`.
-Status about(const Peer& peer, const Status& status) {
+Status error_about(const Peer& peer, const Status& status) {
   if (status.ok()) return {};
   return error(status.code(), "cannot share memory with rank {}: {}", index(peer.rank),
                status.message());
@@ -243,29 +244,29 @@ Result<ConnectResult> connect_peers(Rank me, std::vector<link::PeerChannel> loca
     const bool mapped = !peers[i].same_process && volume != 0 &&
                         PairMemory::of(*peers[i].channel).has_shown(volume);
     answers[i] = !mapped;
-    ANYCCL_CHECK(about(peers[i], show(peers[i], mine, layout, mapped)));
+    ANYCCL_CHECK(error_about(peers[i], show_segment(peers[i], mine, layout, mapped)));
   }
   ControlMessage message;
   Descriptors fds;
   for (std::size_t i = 0; i < peers.size(); ++i) {
     Peer& peer = peers[i];
-    ANYCCL_CHECK(about(peer, await(*peer.channel, message, fds, deadline)));
+    ANYCCL_CHECK(error_about(peer, await(*peer.channel, message, fds, deadline)));
     answers[i] = answers[i] || fds[0];
-    const Status taken = take(peer, message, fds, layout);
+    const Status taken = map_shown(peer, message, fds, layout);
     if (!taken.ok())
       log(LogSubsystem::shm, "rank {}: no shared memory with rank {}: {}", index(me),
           index(peer.rank), taken.message());
     if (answers[i])
-      ANYCCL_CHECK(about(peer, answer(peer, message, taken.ok(), me)));
+      ANYCCL_CHECK(error_about(peer, send_answer(peer, message, taken.ok(), me)));
     else if (!taken.ok())
-      return about(peer, taken);  // it counts on that
+      return error_about(peer, taken);  // it counts on that
   }
   ConnectResult connected;
   for (std::size_t i = 0; i < peers.size(); ++i) {
     Peer& peer = peers[i];
     bool reached = true;
     if (answers[i]) {
-      ANYCCL_CHECK(about(peer, await(*peer.channel, message, fds, deadline)));
+      ANYCCL_CHECK(error_about(peer, await(*peer.channel, message, fds, deadline)));
       reached = take_answer(peer, message, volume);
     } else {
       const auto [memory, reads_us] = PairMemory::of(*peer.channel).private_reads();

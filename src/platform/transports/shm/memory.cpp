@@ -42,7 +42,7 @@ Result<Mapping> map(int fd, std::size_t bytes, int protection, int flags, const 
   return Mapping(at, bytes);
 }
 
-Status grow(int fd, std::size_t bytes, const char* what) {
+Status grow_file(int fd, std::size_t bytes, const char* what) {
   const FileSizeSignalHeld held;
   if (::ftruncate(fd, static_cast<off_t>(bytes)) == 0) return {};
   return system_error(errno, "reserve {} bytes for {}{}", bytes, what,
@@ -54,7 +54,7 @@ Result<SharedMemory> create_unsealed(std::size_t bytes, const char* what) {
   const std::string name = fmt::format("anyccl: {}", what);  // as /proc/PID/maps has it
   memory.fd.reset(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.fd) return system_error(errno, "memfd_create for {}", what);
-  ANYCCL_CHECK(grow(memory.fd.get(), bytes, what));
+  ANYCCL_CHECK(grow_file(memory.fd.get(), bytes, what));
   ANYCCL_TRY(memory.mapping, map(memory.fd.get(), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, what));
   return memory;
 }
@@ -69,7 +69,7 @@ Status seal(const SharedMemory& memory, bool writable, const char* what) {
 
 /// A descriptor of the same file that nobody can write through, or none. Its mode keeps other users
 /// from opening it again for writing.
-UniqueFd for_reading(const UniqueFd& file) {
+UniqueFd reopen_for_reading(const UniqueFd& file) {
   if (::fchmod(file.get(), S_IRUSR) != 0) return {};
   UniqueFd reading(
       ::open(fmt::format("/proc/self/fd/{}", file.get()).c_str(), O_RDONLY | O_CLOEXEC));
@@ -91,7 +91,7 @@ Result<SharedMemory> create_shared(std::size_t bytes, bool writable_by_peers, co
 
 Result<SharedMemory> create_returnable(std::size_t bytes, const char* what) {
   ANYCCL_TRY(SharedMemory memory, create_unsealed(bytes, what));
-  UniqueFd reading = for_reading(memory.fd);
+  UniqueFd reading = reopen_for_reading(memory.fd);
   ANYCCL_CHECK(seal(memory, static_cast<bool>(reading), what));
   if (!reading) return memory;
   memory.fd = std::move(reading);

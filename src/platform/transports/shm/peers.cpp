@@ -57,7 +57,7 @@ std::vector<BlockReader> PeerTable::readers() const {
   std::vector<BlockReader> readers;
   for (const Peer& peer : peers_) {
     if (peer.same_process) continue;  // keeps the block itself
-    auto process = peer.channel->link().process();
+    auto process = peer.channel->link().open_process();
     readers.push_back({peer.volume, &at<RankFlags>(peer.out, layout_.flags()).reads,
                        process.ok() ? *std::move(process) : nullptr});
   }
@@ -68,7 +68,7 @@ std::optional<Descriptor> PeerTable::lend(std::span<const std::byte> memory, std
                                           std::span<const ReaderOf> readers, ReadsFrom from) {
   if (copy_ != ShmCopy::cma)
     if (const auto window = Arena::of_process().find(memory.data(), memory.size()))
-      if (const auto number = windows_.number_of(*window))
+      if (const auto number = windows_.share_window(*window))
         return Descriptor{Descriptor::window, *number, window->position, memory.size(), total};
   if (copy_ == ShmCopy::window) return {};
   if (copy_ == ShmCopy::cma) from = {0, 0};
@@ -79,7 +79,7 @@ std::optional<Descriptor> PeerTable::lend(std::span<const std::byte> memory, std
     if (!peer.same_process && !peer.reads_us) return {};
     foreign = foreign || !peer.same_process;
   }
-  if (foreign && !CmaReader::shows(memory.data(), memory.size())) return {};
+  if (foreign && !CmaReader::is_readable(memory.data(), memory.size())) return {};
   return Descriptor{Descriptor::memory, 0, reinterpret_cast<std::uint64_t>(memory.data()),
                     memory.size(), total};
 }
@@ -176,7 +176,7 @@ void PeerTable::end(const Status& why) {
 
 void PeerTable::say_goodbye() {
   for (Peer& peer : peers_) {
-    peer.channel->goodbye();
+    peer.channel->say_goodbye();
     ring_doorbell(at<DoorbellPage>(peer.in, 0).doorbell);
   }
 }

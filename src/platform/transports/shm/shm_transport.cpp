@@ -81,7 +81,7 @@ class ShmTransport final : public Transport {
     awake();
   }
   void append_alarms(std::vector<pollfd>& alarms) override {
-    for (Peer& peer : peers_.all()) alarms.push_back(peer.channel->events());
+    for (Peer& peer : peers_.all()) alarms.push_back(peer.channel->poll_entry());
   }
   /// Also takes in what has rung.
   void end_sleep() override {

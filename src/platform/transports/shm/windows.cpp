@@ -4,14 +4,14 @@
 
 namespace anyccl::shm {
 
-std::optional<std::uint32_t> Windows::number_of(const Arena::Window& window) {
+std::optional<std::uint32_t> Windows::share_window(const Arena::Window& window) {
   if (const auto known = numbers_.find(window.id); known != numbers_.end()) return known->second;
   ControlMessage message;
   message.kind = ControlMessage::window;
   message.number = next_++;  // also if only some peers come to know it: never reused
   message.bytes = window.bytes;
   message.address = window.id;
-  if (!tell(message, window.fd)) return {};
+  if (!tell_peers(message, window.fd)) return {};
   return numbers_.emplace(window.id, static_cast<std::uint32_t>(message.number)).first->second;
 }
 
@@ -27,12 +27,12 @@ void Windows::close() {
     message.kind = ControlMessage::no_window;
     message.number = window->second;
     static_cast<void>(
-        tell(message, -1));  // who cannot be told keeps it until the communicator ends
+        tell_peers(message, -1));  // who cannot be told keeps it until the communicator ends
     window = numbers_.erase(window);
   }
 }
 
-bool Windows::tell(const ControlMessage& message, int fd) {
+bool Windows::tell_peers(const ControlMessage& message, int fd) {
   bool all = true;
   for (Peer& peer : peers_) {
     const Status sent = send(*peer.channel, message, {peer.same_process ? -1 : fd, -1});

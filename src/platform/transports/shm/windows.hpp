@@ -21,14 +21,14 @@ class Windows {
       : peers_(peers), notices_(notices) {}
 
   /// The window's number between this rank and its peers; none if they cannot be told.
-  std::optional<std::uint32_t> number_of(const Arena::Window& window);
+  std::optional<std::uint32_t> share_window(const Arena::Window& window);
   /// Has the peers unmap what was given back since the last call.
   void close_returned() {
     if (!numbers_.empty() && returned_ != Arena::of_process().returned()) close();
   }
 
  private:
-  bool tell(const ControlMessage& message, int fd);
+  bool tell_peers(const ControlMessage& message, int fd);
   void close();
 
   std::vector<Peer>& peers_;

@@ -99,7 +99,7 @@ bool Connections::has_room(const link::Key& key, std::span<const ReaderOf> reade
   for (const ReaderOf& reader : readers) {
     if (channel(reader.rank).has_room(key, reader.bytes)) continue;
     note_queue(peer(reader.rank), channel(reader.rank).idle());
-    stalled();
+    note_stall();
     return false;
   }
   stalls_ = 0;
@@ -118,14 +118,14 @@ bool Connections::flush_all() {
 }
 
 /// Called each time this rank waits for a peer to read: see Link.
-void Connections::stalled() {
+void Connections::note_stall() {
   constexpr unsigned kPatience = 64;  // Reading unasked costs a copy later, so not at once.
   if (++stalls_ % kPatience == 0) pump_all();
 }
 
 bool Connections::settled() {
   if (flush()) return true;
-  stalled();
+  note_stall();
   return false;
 }
 
@@ -244,7 +244,7 @@ bool Connections::known_call_of(Rank rank, std::uint64_t sequence, CallRecord& r
     return ours.sequence == sequence;
   }
   link::Channel* const c = opened(rank);
-  return c != nullptr && c->call(sequence, record);
+  return c != nullptr && c->copy_call(sequence, record);
 }
 
 PeerCalls Connections::calls_of(Rank rank) const {
@@ -255,7 +255,7 @@ PeerCalls Connections::calls_of(Rank rank) const {
 }
 
 void Connections::append_events(std::vector<pollfd>& events) {
-  for (auto& p : peers_) events.push_back(p->channel->events());
+  for (auto& p : peers_) events.push_back(p->channel->poll_entry());
 }
 
 void Connections::sleep(std::chrono::nanoseconds most, std::span<const pollfd> others) {
@@ -331,7 +331,7 @@ void Connections::deliver_abort() {
 
 void Connections::leave(Deadline deadline) {
   if (std::exchange(left_, true)) return;
-  for (auto& p : peers_) p->channel->goodbye();
+  for (auto& p : peers_) p->channel->say_goodbye();
   if (!aborted_.load(std::memory_order_relaxed)) end_unopened(link::kGoodbye, {});
   await_delivery(std::clamp(deadline, Deadline::in(kAnswerTime), Deadline::in(kLeaveTime)));
   for (auto& p : peers_) p->channel->close_last();

@@ -46,11 +46,11 @@ class Connections {
   // --- fast path --------------------------------------------------------------------------------
   /// Sends a frame, or queues what the socket does not take. The peer has room for it.
   void send(std::uint32_t to, const link::FrameHeader& header, const std::byte* payload);
-  /// Whether every one of these readers takes its part of `key` now; false counts as stalled().
+  /// Whether every one of these readers takes its part of `key` now; false counts as note_stall().
   bool has_room(const link::Key& key, std::span<const ReaderOf> readers);
   /// Sends what is queued as far as sockets take it; whether nothing is left.
   bool flush() { return queues_ == 0 || flush_all(); }
-  /// Whether everything is sent; false counts as stalled().
+  /// Whether everything is sent; false counts as note_stall().
   bool settled();
   /// Something came: the next stall is the first one again.
   void moved() { stalls_ = 0; }
@@ -100,7 +100,7 @@ class Connections {
   bool flush_all();
   void pump_all();
   void look_for_silence();
-  void stalled();
+  void note_stall();
   void send_record(Peer& to, std::uint64_t sequence, bool ahead = false);
   void send_records(Peer& to);
   void wait_for_events(std::chrono::nanoseconds most, std::span<const pollfd> others);
