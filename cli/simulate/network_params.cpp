@@ -38,8 +38,8 @@ void NetworkParams::wrong(std::string_view name, std::string_view value, std::st
     status_ = error(Code::invalid_argument, "{}: {}={} is not {}", kind_, name, value, allowed);
 }
 
-std::uint32_t NetworkParams::number(std::string_view name, std::uint32_t otherwise,
-                                    std::uint32_t least, std::uint32_t most) {
+std::uint32_t NetworkParams::take_number(std::string_view name, std::uint32_t otherwise,
+                                         std::uint32_t least, std::uint32_t most) {
   std::uint32_t value = otherwise;
   const std::string word = take(name);
   if (!word.empty() && (!reads(word, value) || value < least || value > most)) {
@@ -50,7 +50,7 @@ std::uint32_t NetworkParams::number(std::string_view name, std::uint32_t otherwi
   return value;
 }
 
-double NetworkParams::real(std::string_view name, double otherwise) {
+double NetworkParams::take_real(std::string_view name, double otherwise) {
   double value = otherwise;
   const std::string word = take(name);
   if (!word.empty() && (!reads(word, value) || !(value > 0))) {
@@ -61,8 +61,8 @@ double NetworkParams::real(std::string_view name, double otherwise) {
   return value;
 }
 
-std::vector<std::uint32_t> NetworkParams::dims(std::string_view name,
-                                               std::vector<std::uint32_t> otherwise) {
+std::vector<std::uint32_t> NetworkParams::take_dims(std::string_view name,
+                                                    std::vector<std::uint32_t> otherwise) {
   const std::string word = take(name);
   std::vector<std::uint32_t> dims;
   std::uint64_t ends = 1;

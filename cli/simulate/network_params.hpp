@@ -17,12 +17,13 @@ class NetworkParams {
   /// `words`: names and values as they were written.
   NetworkParams(std::string kind, std::map<std::string, std::string> words);
 
-  /// The value of a parameter, or `otherwise` if it is not given or wrong.
-  std::uint32_t number(std::string_view name, std::uint32_t otherwise, std::uint32_t least,
-                       std::uint32_t most);
-  double real(std::string_view name, double otherwise);
+  /// Reads a parameter, which then counts as asked for, and puts the value that is used into text().
+  /// `otherwise`, if it is not given or wrong; status() has the first wrong one.
+  std::uint32_t take_number(std::string_view name, std::uint32_t otherwise, std::uint32_t least,
+                            std::uint32_t most);
+  double take_real(std::string_view name, double otherwise);
   /// As "4x4x2".
-  std::vector<std::uint32_t> dims(std::string_view name, std::vector<std::uint32_t> otherwise);
+  std::vector<std::uint32_t> take_dims(std::string_view name, std::vector<std::uint32_t> otherwise);
   /// Errors: invalid_argument naming a value that is none, or a parameter that nobody asked for.
   Status status() const;
   /// The kind with the values of all parameters that were asked for.

@@ -134,7 +134,7 @@ std::vector<std::uint32_t> cube(std::uint32_t n) {
 }  // namespace
 
 Result<Network> make_flat(NetworkParams& params, std::uint32_t ranks) {
-  const std::uint32_t n = params.number("ends", ranks, 1, kMostEnds);
+  const std::uint32_t n = params.take_number("ends", ranks, 1, kMostEnds);
   ANYCCL_CHECK(params.status());
   NetworkWriter writer(params.kind(), params.text());
   writer.add_level("rank", n);
@@ -147,27 +147,27 @@ Result<Network> make_flat(NetworkParams& params, std::uint32_t ranks) {
 }
 
 Result<Network> make_ring(NetworkParams& params, std::uint32_t ranks) {
-  const std::uint32_t n = params.number("ends", ranks, 1, kMostEnds);
+  const std::uint32_t n = params.take_number("ends", ranks, 1, kMostEnds);
   ANYCCL_CHECK(params.status());
   return circles(params, {n});
 }
 
 Result<Network> make_torus(NetworkParams& params, std::uint32_t ranks) {
-  const auto dims = params.dims("dims", cube(ranks));
+  const auto dims = params.take_dims("dims", cube(ranks));
   ANYCCL_CHECK(params.status());
   return circles(params, dims);
 }
 
 Result<Network> make_hypercube(NetworkParams& params, std::uint32_t ranks) {
   const auto needed = static_cast<std::uint32_t>(std::bit_width(ranks - 1));
-  const std::uint32_t dims = params.number("dims", std::max(needed, 1U), 1, 20);
+  const std::uint32_t dims = params.take_number("dims", std::max(needed, 1U), 1, 20);
   ANYCCL_CHECK(params.status());
   return circles(params, std::vector<std::uint32_t>(dims, 2));
 }
 
 Result<Network> make_tree(NetworkParams& params, std::uint32_t ranks) {
-  const std::uint32_t n = params.number("ends", ranks, 1, kMostEnds);
-  const std::uint32_t arity = params.number("arity", 2, 1, kMostEnds);
+  const std::uint32_t n = params.take_number("ends", ranks, 1, kMostEnds);
+  const std::uint32_t arity = params.take_number("arity", 2, 1, kMostEnds);
   ANYCCL_CHECK(params.status());
   Routers routers(params, n);
   for (std::uint32_t i = 1; i < n; ++i) routers.connect((i - 1) / arity, i);

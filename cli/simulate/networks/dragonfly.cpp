@@ -84,11 +84,11 @@ Network finish(NetworkWriter writer, const Shape& shape) {
 Result<Network> make_dragonfly(NetworkParams& params, std::uint32_t ranks) {
   std::uint32_t balanced = 1;  // a = 2p = 2h, as the authors advise
   while (2 * balanced * balanced * (2 * balanced * balanced + 1) < ranks) ++balanced;
-  const std::uint32_t p = params.number("p", balanced, 1, 64);
-  const std::uint32_t a = params.number("a", std::min(2 * p, 64U), 1, 64),
-                      h = params.number("h", p, 1, 64);
+  const std::uint32_t p = params.take_number("p", balanced, 1, 64);
+  const std::uint32_t a = params.take_number("a", std::min(2 * p, 64U), 1, 64),
+                      h = params.take_number("h", p, 1, 64);
   const std::uint32_t most = std::min(a * h + 1, std::max(1U, kMostEnds / (a * p)));
-  const std::uint32_t groups = params.number("groups", most, 1, most);
+  const std::uint32_t groups = params.take_number("groups", most, 1, most);
   ANYCCL_CHECK(params.status());
   NetworkWriter writer(params.kind(), params.text());
   writer.add_level("rank", groups * a * p);
@@ -107,9 +107,9 @@ Result<Network> make_dragonfly(NetworkParams& params, std::uint32_t ranks) {
 Result<Network> make_dragonfly_plus(NetworkParams& params, std::uint32_t ranks) {
   std::uint32_t enough = 2;
   while (enough * enough / 4 * (enough * enough / 4 + 1) < ranks) enough += 2;
-  const std::uint32_t radix = params.number("radix", enough, 2, 64), half = radix / 2;
+  const std::uint32_t radix = params.take_number("radix", enough, 2, 64), half = radix / 2;
   const std::uint32_t most = half * half + 1;
-  const std::uint32_t groups = params.number("groups", most, 1, most);
+  const std::uint32_t groups = params.take_number("groups", most, 1, most);
   ANYCCL_CHECK(params.status());
   if (radix % 2 != 0)
     return error(Code::invalid_argument, "{}: radix={} is not an even number of ports",

@@ -39,8 +39,8 @@ struct FatTree {
 }  // namespace
 
 Result<Network> make_fat_tree(NetworkParams& params, std::uint32_t ranks) {
-  const std::uint32_t k = params.number("k", ports_for(ranks), 2, 128);
-  const std::uint32_t taper = params.number("taper", 1, 1, 64);
+  const std::uint32_t k = params.take_number("k", ports_for(ranks), 2, 128);
+  const std::uint32_t taper = params.take_number("taper", 1, 1, 64);
   ANYCCL_CHECK(params.status());
   const std::uint32_t half = k / 2;
   if (k % 2 != 0)

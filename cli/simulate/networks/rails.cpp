@@ -9,11 +9,11 @@
 namespace anyccl::cli {
 
 Result<Network> make_rails(NetworkParams& params, std::uint32_t ranks) {
-  const std::uint32_t devices = params.number("devices", 8, 1, 1024);
+  const std::uint32_t devices = params.take_number("devices", 8, 1, 1024);
   const std::uint32_t most = kMostEnds / devices;
   const std::uint32_t hosts =
-      params.number("hosts", std::clamp((ranks + devices - 1) / devices, 1U, most), 1, most);
-  const double inside_gb_per_s = params.real("inside", 150);
+      params.take_number("hosts", std::clamp((ranks + devices - 1) / devices, 1U, most), 1, most);
+  const double inside_gb_per_s = params.take_real("inside", 150);
   ANYCCL_CHECK(params.status());
   NetworkWriter writer(params.kind(), params.text());
   writer.add_level("rank", hosts * devices);

@@ -37,9 +37,10 @@ class Channel {
   Context& context() const { return *context_; }
 
   // --- sending ----------------------------------------------------------------------------------
-  /// Whether the data frame `key` of `bytes` bytes may be sent now: also to a peer that has left,
-  /// which does not take it, but not to one that has aborted. A rank that only sends has to wait to
-  /// learn why.
+  /// Whether the data frame `key` of `bytes` bytes may be sent now: the link's outbox has room, and
+  /// the context has credit or the reader has asked for this frame. A peer that has left needs no
+  /// credit, as the frame is dropped; to one that has aborted nothing may be sent, so that a rank
+  /// that only sends waits and learns why.
   bool has_room(const Key& key, std::size_t bytes) const {
     return link_->out_.room(bytes) && !flow_.aborted &&
            (flow_.window.has_room(key, bytes) || flow_.goodbye);

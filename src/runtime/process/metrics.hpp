@@ -32,7 +32,7 @@ class ProcessMetrics {
   void add(const Membership& me, const SpentCalls& calls);
   /// The metrics so far; nothing, if some communicator was busy until `deadline`.
   std::optional<std::string> text(Deadline deadline) const;
-  /// From now on write() writes into this folder. False: it does already.
+  /// From now on write() writes into this folder. False: in this process it does already.
   bool report_in(const std::string& folder);
   /// Best effort; a failure is logged once.
   void write();
