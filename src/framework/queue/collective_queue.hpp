@@ -65,7 +65,7 @@ class CollectiveQueue {
     alone.start(prepared, call, next_position(prepared),
                 prepared.scratch_bytes == 0 ? nullptr : scratch(prepared.scratch_bytes));
     // What peers wait for goes first: short calls are recorded when their data is on its way.
-    const bool later = prepared.protocol() == Protocol::ll;
+    const bool later = prepared.protocol() != Protocol::simple;
     if (!later) records_.add(alone, prepared, sequence_, RecordState::running);
     alone.advance();
     if (later) records_.add(alone, prepared, sequence_, RecordState::running, begin);

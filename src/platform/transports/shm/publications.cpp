@@ -22,6 +22,17 @@ void describe(Line& line, const Descriptor& d) {
   std::memcpy(line.data, &d, sizeof d);
 }
 
+/// As many lines as a core fetches at the same time: measured, docs/adr/0074.
+constexpr std::size_t kFetchedLines = 16;
+
+/// Starts to fetch the first lines of a slot where `bytes` bytes will lie, for writing: the readers
+/// of what lay there have them. The last line comes with announce().
+void fetch_for_writing(Line& last, std::size_t bytes) {
+  std::byte* const first = last.before_word(bytes);
+  std::byte* const end = std::min<std::byte*>(first + kFetchedLines * sizeof(Line), last.data);
+  for (std::byte* at = first; at < end; at += sizeof(Line)) prefetch_for_writing(at);
+}
+
 }  // namespace
 
 ShmPublications::ShmPublications(Rank me, const Layout& layout, Segment& mine, PeerTable& peers)
@@ -173,6 +184,8 @@ void ShmPublications::reveal(const Outgoing& out, bool staged) {
       .word.store(word_of(out.operation, out.digest, layout_.round_of(out.number)),
                   std::memory_order_release);
   tracker_.record(out, staged);
+  if (fits_line(out) && out.bytes > kLineBytes)  // the next call is often like this one
+    fetch_for_writing(line(tracker_.slot_of(out.operation + 1, out.number)), out.bytes);
   std::atomic_signal_fence(std::memory_order_seq_cst);  // see ShmTransport::prepare_sleep()
   for (const ReaderOf& reader : out.readers)
     if (at<RankFlags>(shown_[reader.rank], layout_.flags())
