@@ -271,8 +271,8 @@ class HostReplay {
         .publications[std::size_t{lane.tile} * publications_of(ref.rank) + ref.publication];
   }
 
-  /// Whether all readers of this publication are past it, so that its slot and its place in the ring
-  /// may be used again: rule 3 of plan.hpp, within one operation.
+  /// Whether all readers of this publication are past it, so that its slot and its place in the
+  /// ring may be used again: rule 3 of plan.hpp, within one operation.
   bool is_released(std::uint32_t publisher, std::uint32_t publication) const {
     const Published& p = ranks_[publisher].publications[publication];
     return std::all_of(p.readers.begin(), p.readers.end(), [&](const ReaderOf& reader) {

@@ -17,8 +17,8 @@ class NetworkParams {
   /// `words`: names and values as they were written.
   NetworkParams(std::string kind, std::map<std::string, std::string> words);
 
-  /// Reads a parameter, which then counts as asked for, and puts the value that is used into text().
-  /// `otherwise`, if it is not given or wrong; status() has the first wrong one.
+  /// Reads a parameter, which then counts as asked for, and puts the value that is used into
+  /// text(): `otherwise`, if it is not given or wrong. status() has the first wrong one.
   std::uint32_t take_number(std::string_view name, std::uint32_t otherwise, std::uint32_t least,
                             std::uint32_t most);
   double take_real(std::string_view name, double otherwise);
