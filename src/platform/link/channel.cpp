@@ -99,7 +99,7 @@ const std::byte* Channel::poll(const Wanted& in) {
   const Arrival* arrival = flow_.arrivals.find(in.key);
   if (arrival == nullptr && link_->in_.read(&flow_, &in)) arrival = flow_.arrivals.find(in.key);
   if (arrival == nullptr) {
-    remember_hoped_for(in.key);
+    note_wanted(in.key);
     return nullptr;
   }
   return fits(in, arrival->header) ? arrival->data : nullptr;
@@ -121,7 +121,7 @@ bool Channel::peek(std::uint64_t message, FrameHeader& header) {
   const Arrival* const arrival = flow_.arrivals.find(key);
   const FrameHeader* const found =
       arrival != nullptr ? &arrival->header : link_->in_.peek(&flow_, message);
-  if (found == nullptr) return remember_hoped_for(key), false;
+  if (found == nullptr) return note_wanted(key), false;
   header = *found;
   return true;
 }
@@ -156,18 +156,19 @@ void Channel::pump() {
   const std::lock_guard lock(link_->mutex_);
   link_->in_.read_some(&flow_);
   if (flow_.window.hides_credit()) send_credit();
-  ask_for_hoped();
+  ask_for_wanted();
   link_->out_.flush();
 }
 
-/// Lanes take turns: each of the last few is remembered.
-void Channel::remember_hoped_for(const Key& key) {
-  if (std::find(hoped_for_.begin(), hoped_for_.end(), key) != hoped_for_.end()) return;
-  hoped_for_[next_hope_++ % hoped_for_.size()] = key;
+/// For a frame that was polled for in vain: pump() asks the peer to send it, also beyond the
+/// credit. Lanes take turns, so the last few are kept.
+void Channel::note_wanted(const Key& key) {
+  if (std::find(wanted_.begin(), wanted_.end(), key) != wanted_.end()) return;
+  wanted_[next_wanted_++ % wanted_.size()] = key;
 }
 
-void Channel::ask_for_hoped() {
-  for (const Key& key : hoped_for_) {
+void Channel::ask_for_wanted() {
+  for (const Key& key : wanted_) {
     if (key == Key{} || ended_ || flow_.is_over() || flow_.arrivals.find(key) != nullptr ||
         !flow_.window.should_ask(key))
       continue;
@@ -180,7 +181,7 @@ void Channel::ask_for_hoped() {
     header.credit = flow_.window.tell();
     link_->out_.send(header, nullptr);
   }
-  hoped_for_ = {};
+  wanted_ = {};
 }
 
 void Channel::forget_old() {

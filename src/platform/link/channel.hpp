@@ -125,18 +125,18 @@ class Channel {
   bool is_over() const;
   void note_unread(const FrameHeader& header);
   void send_last(FrameHeader last, const std::byte* payload);
-  void remember_hoped_for(const Key& key);
+  void note_wanted(const Key& key);
   void send_credit();
-  void ask_for_hoped();
+  void ask_for_wanted();
   bool fits(const Wanted& in, const FrameHeader& header);
 
   const std::shared_ptr<Link> link_;
   const std::shared_ptr<Context> context_;
   Flow& flow_;
-  std::uint64_t unread_ = 0;                 // See unread(); with the link's lock.
-  bool ended_ = false;                       // Said goodbye or aborted; with the link's lock.
-  std::array<Key, kMostLanes> hoped_for_{};  // Polled for in vain, the newest of each lane.
-  std::size_t next_hope_ = 0;
+  std::uint64_t unread_ = 0;              // See unread(); with the link's lock.
+  bool ended_ = false;                    // Said goodbye or aborted; with the link's lock.
+  std::array<Key, kMostLanes> wanted_{};  // Polled for in vain, the newest of each lane.
+  std::size_t next_wanted_ = 0;
 };
 
 /// A peer, as the transports of a communicator get it.

@@ -116,9 +116,9 @@ class LinksOfGroup::Reunion {
       if (right)
         result_ = links_[next_ - 1];
       else
-        end();
+        close_tried_link();
     } else if (gone) {
-      end();
+      close_tried_link();
     }
     return {};
   }
@@ -146,12 +146,12 @@ class LinksOfGroup::Reunion {
         }
       }
       if (is_proved()) break;
-      end();
+      close_tried_link();
     }
     return {};
   }
 
-  void end() {
+  void close_tried_link() {
     channel_->say_goodbye();
     channel_.reset();
   }
