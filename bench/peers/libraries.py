@@ -2,12 +2,14 @@
 import json
 import os
 import tempfile
+from pathlib import Path
 from typing import NamedTuple
 
 import intel
-from plan import KIB
+import limits
+from plan import KIB, OPS
 from process import Failed, call, compile_with, finish, start
-from results import ARENA, BOUND
+from results import ARENA, BARE, BOUND, LINES
 
 BUDGET_MS = 60  # for the timed calls of one size of a peer
 
@@ -82,21 +84,44 @@ def variants(program):
                       for name in ("bf16", "f16")]
 
 
-class ZeroCopy:
-    """A loop that reads all inputs and writes all outputs in place, with a core for each rank."""
-    name = BOUND
+class Loop:
+    """A program that is no library, with a core for each rank."""
+    def __init__(self, name, program, ops, only=None, smallest=0):
+        self.name, self.source, self.ops, self.only, self.smallest = name, f"{program}.cpp", ops, only, smallest
 
     def build(self, folder):
-        self.program = folder / "zero_copy"
-        compile_with([os.environ.get("CXX", "g++")], "zero_copy.cpp", self.program, "-O3", "-march=native", "-pthread")
+        self.program = folder / Path(self.source).stem
+        compile_with([os.environ.get("CXX", "g++")], self.source, self.program, "-O3", "-march=native", "-pthread")
 
     def has(self, turn):
-        return (turn.op, turn.transport) == ("all_reduce", "shm") and turn.ranks <= len(os.sched_getaffinity(0))
+        return (turn.transport == "shm" and turn.op in self.ops and self.only in (None, turn.ranks)
+                and turn.ranks <= len(os.sched_getaffinity(0)))
 
     def measure(self, turn):
-        sizes = [size for size in turn.batch.sizes() if size >= 256 * KIB]
-        arguments = [turn.op, turn.batch.calls(), BUDGET_MS, turn.offset, *sizes]
-        return peer_rows(call([self.program, turn.ranks, *arguments])) if sizes else []
+        sizes = [size for size in turn.batch.sizes() if size >= self.smallest]
+        return self.rows(turn, sizes) if sizes else []
+
+
+class AllReduceLoop(Loop):
+    """An AllReduce as threads do it without a library."""
+    def rows(self, turn, sizes):
+        ranks = [] if self.only else [turn.ranks]
+        return peer_rows(call([self.program, *ranks, turn.op, turn.batch.calls(), BUDGET_MS, turn.offset, *sizes]))
+
+
+class Lines(Loop):
+    """What two ranks must pass to each other at least."""
+    def rows(self, turn, sizes):
+        passed = {size: max(4, int(size * limits.passed_share(turn.op))) for size in sizes}
+        rows = peer_rows(call([self.program, turn.batch.calls(), BUDGET_MS, *sorted(set(passed.values()))]))
+        found = {row.bytes: row for row in rows}
+        return [found[passed[size]]._replace(bytes=size) for size in sizes]
+
+
+def loops():
+    return [AllReduceLoop(BOUND, "zero_copy", ("all_reduce",), smallest=256 * KIB),
+            AllReduceLoop(BARE, "two_shot", ("all_reduce",), only=2),
+            Lines(LINES, "lines", [op for op in OPS if op != "barrier"], only=2)]
 
 
 class Mpi:

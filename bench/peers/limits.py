@@ -42,6 +42,11 @@ def traffic(op, ranks, size):
     return read_and_written / 2
 
 
+def passed_share(op):
+    """The part of its bytes that each of two ranks gets from the other, at least."""
+    return 0.5 if op in ("all_gather", "reduce_scatter", "all_to_all") else 1
+
+
 def memory_us(limits, op, ranks, size):
     """The time to copy that if nothing else is done; None below the smallest measured size."""
     rates = [rate for measured, rate in limits["copy_GBps"] if measured <= size]

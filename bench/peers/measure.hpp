@@ -129,6 +129,11 @@ inline std::vector<double> timed_calls(Group& group, const Case& c, const Call& 
   return us;
 }
 
+inline double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
 /// Measures one case and prints, on rank 0: bytes, median in us, timed calls, whether a rank had a
 /// wrong result, name. `best_us`: the time of the fastest way, on rank 0; 0: this is the first.
 inline void measure(Group& group, const std::string& name, const Case& c, const Limits& limits,
@@ -153,9 +158,8 @@ inline void measure(Group& group, const std::string& name, const Case& c, const 
   group.maximum(us);
   const bool wrong = us.back() != 0;
   us.pop_back();
-  std::sort(us.begin(), us.end());
   if (c.rank != 0) return;
-  const double median = (us[(us.size() - 1) / 2] + us[us.size() / 2]) / 2;
+  const double median = median_of(std::move(us));
   best_us = best_us > 0 ? std::min(best_us, median) : median;
   std::printf("%zu\t%.4f\t%d\t%d\t%s\n", c.bytes(), median, calls, wrong ? 1 : 0, name.c_str());
   std::fflush(stdout);

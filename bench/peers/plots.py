@@ -4,11 +4,11 @@ from gate import size_name
 from limits import bus_factor, memory_us
 from plan import OPS
 from report import TITLES, name_of
-from results import OURS
+from results import BARE, BOUND, LINES, OURS
 
 COLORS = {"anyccl": "#0b61a4", "openmpi": "#d1495b", "mpich": "#e08e2b", "impi": "#6a4c93", "oneccl": "#8c6d46",
           "gloo": "#5f9e6e", "anyccl arena": "#3fa7d6", "anyccl bf16": "#6fb1d8", "anyccl f16": "#a3cfe8",
-          "zero copy": "#9aa5ad"}
+          BOUND: "#9aa5ad", BARE: "#c4a000", LINES: "#444444"}
 MARKERS = {"anyccl": "o", "openmpi": "s", "mpich": "^", "impi": "D", "oneccl": "v", "gloo": "x"}
 LIMIT = "#444444"
 TICKS = (8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20)

@@ -2,10 +2,10 @@
 from gate import CELL_BOUND, MEANS, failures, is_judged, means, size_name, times, verdicts
 from limits import FAR, floor_us
 from plan import OPS
-from results import BOUND, OURS
+from results import BARE, BOUND, LINES, OURS
 
 TITLES = {"shm": "inside a host", "tcp": "TCP over loopback"}
-NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI", "oneccl": "oneCCL", "gloo": "Gloo"}
+NAMES = {LINES: "limit: lines passed", "openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI", "oneccl": "oneCCL", "gloo": "Gloo"}
 
 
 def name_of(library):
@@ -31,17 +31,30 @@ def ratio_cell(ratio):
     return f"{times(ratio.median)} ({times(ratio.lowest)[1:]}-{times(ratio.highest)[1:]})"
 
 
+def limit_us(results, place):
+    """No call is shorter: as many lines passed between the cores, for two ranks, and all that must be copied."""
+    if place.transport != "shm":
+        return None
+    floor = floor_us(results.about["limits"], place.op, place.ranks, place.bytes)
+    return max(floor, results.median_us(place, LINES) or 0)
+
+
+def limit_cell(results, place):
+    limit = limit_us(results, place)
+    return f"{microseconds(limit)} (x{results.median_us(place) / limit:.1f})" if limit else ""
+
+
 def table(results, transport, op, ranks):
-    """Our us with their spread, the limit, the ratio of each peer, and the gate."""
+    """Our us with their spread, the limit and how many times as long we take, the ratios of a bare loop and of each
+    peer, and the gate."""
     places = [place for place in results.places(transport, op, ranks) if results.median_us(place)]
-    peers = [peer for peer in results.peers() if any(results.ratio(place, peer) for place in places)]
-    rows = [["bytes", "anyccl us", "spread", "limit us", *map(name_of, peers), "gate"]]
+    beside = [name for name in (BARE, *results.peers()) if any(results.ratio(place, name) for place in places)]
+    rows = [["bytes", "anyccl us", "spread", "limit us", *map(name_of, beside), "gate"]]
     for place in places:
-        floor = floor_us(results.about["limits"], op, ranks, place.bytes) if transport == "shm" else None
         failed = ", ".join(f"{failure.peer} {failure.bound:.2f}" for failure in failures(results, [place]))
         rows.append([size_name(place.bytes) if place.bytes else "-", microseconds(results.median_us(place)),
-                     f"{results.spread(place) * 100:.0f} %", microseconds(floor) if floor else "",
-                     *(ratio_cell(results.ratio(place, peer)) for peer in peers),
+                     f"{results.spread(place) * 100:.0f} %", limit_cell(results, place),
+                     *(ratio_cell(results.ratio(place, other)) for other in beside),
                      failed or ("ok" if is_judged(results, place) else "-")])
     return ["", f"**{op}, {ranks} ranks, {TITLES[transport]}**", "", *aligned(rows)]
 
@@ -101,10 +114,12 @@ def heading(results):
     lines = [f"float32, sum; {where['cpu']}, {where['cores']} cores, Linux {where['kernel']}. "
              f"{where['peers']}.",
              f"Median us per call (maximum over ranks), {rounds}. xR: the library takes R times as long as anyccl"
-             f"{spread}. Limit: the time of a cache line between two cores, or of the operation's memory traffic at "
-             "the highest speed at which all cores together copy. A library that takes 20 times as long as anyccl in "
-             "a whole batch of sizes is measured in the first round only. A barrier, which is not timed, precedes "
-             "each call of an operation with a root. With more ranks than cores, the last rank to leave that barrier "
+             f"{spread}. Limit: the longest of the time of a cache line between two cores, of the operation's memory "
+             "traffic at the highest speed at which all cores together copy, and, with 2 ranks, of a loop in the same "
+             "rounds, in which two cores write and read the bytes that each must pass to the other, and do nothing else; "
+             "in brackets how many times as long anyccl takes. Bare loop: two threads that copy, add up and copy tiles, "
+             "without a library. A library that takes 20 times as long as anyccl in a whole batch of sizes is measured "
+             "in the first round only. A barrier, which is not timed, precedes each call of an operation with a root. With more ranks than cores, the last rank to leave that barrier "
              "may find the data already there, so small sizes are not judged (-).",
              *([f"All buffers begin {about['offset']} bytes behind the beginning of a page."] if about.get("offset") else []),
              f"A cache line takes {results.usual_line() * 1e3:.0f} ns from core to core."]

@@ -8,7 +8,11 @@ from limits import FAR
 
 OURS = "anyccl"
 ARENA = "anyccl arena"  # the same in memory from anycclMemAlloc
-BOUND = "zero copy"     # not a library: a loop that copies nothing
+# Not libraries:
+BOUND = "zero copy"  # a loop that copies nothing
+BARE = "bare loop"   # a loop of two ranks that copies as a library must
+LINES = "lines"      # the time in which two cores pass as many lines to each other
+NO_LIBRARIES = (BOUND, BARE, LINES)
 ENOUGH_ROUNDS = 4  # for a confidence bound; below, the lowest ratio stands for it
 # Student's t that 95 % stay below, by degrees of freedom
 T_95 = {3: 2.353, 4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812}
@@ -85,7 +89,7 @@ class Results:
         return [name for name in known if any(name in by_library for by_library in self.times.values())]
 
     def peers(self):
-        return [name for name in self.libraries() if not name.startswith(OURS) and name != BOUND]
+        return [name for name in self.libraries() if not name.startswith(OURS) and name not in NO_LIBRARIES]
 
     def places(self, transport, op, ranks):
         return sorted(p for p in self.times if (p.transport, p.op, p.ranks) == (transport, op, ranks))
