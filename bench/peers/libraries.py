@@ -110,7 +110,7 @@ class AllReduceLoop(Loop):
 
 
 class Lines(Loop):
-    """What two ranks must pass to each other at least."""
+    """What two ranks must pass to each other at least, both ways at once."""
     def rows(self, turn, sizes):
         passed = {size: max(4, int(size * limits.passed_share(turn.op))) for size in sizes}
         rows = peer_rows(call([self.program, turn.batch.calls(), BUDGET_MS, *sorted(set(passed.values()))]))
@@ -121,7 +121,7 @@ class Lines(Loop):
 def loops():
     return [AllReduceLoop(BOUND, "zero_copy", ("all_reduce",), smallest=256 * KIB),
             AllReduceLoop(BARE, "two_shot", ("all_reduce",), only=2),
-            Lines(LINES, "lines", [op for op in OPS if op != "barrier"], only=2)]
+            Lines(LINES, "lines", [op for op in OPS if op not in ("barrier", "broadcast", "reduce")], only=2)]
 
 
 class Mpi:
