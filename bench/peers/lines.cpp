@@ -1,6 +1,7 @@
 // The time in which two cores pass lines to each other: each writes so many bytes and reads as many
-// that the other has just written, both at once. What passes data through shared memory takes no
-// less. The word that says that the bytes are there follows them, in the same line if they are few.
+// that the other has just written, both at once. No library that passes data through shared memory
+// takes less. The word that says that the bytes are there follows them, in the same line if they
+// are few.
 //   lines CALLS BUDGET_MS BYTES...     prints rows as measure.hpp has them
 #include <cstring>
 

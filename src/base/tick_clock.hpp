@@ -23,7 +23,7 @@ class TickClock {
     return static_cast<std::uint64_t>(monotonic_ns());
   }
 
-  /// What CLOCK_MONOTONIC showed at times of ticks(), as far as the time since the constructor
+  /// The time of CLOCK_MONOTONIC at times of ticks(), as far as the time since the constructor
   /// says.
   class Scale {
    public:

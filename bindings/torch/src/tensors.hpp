@@ -49,8 +49,8 @@ class Memory {
   /// The tensors that come now are those of another call.
   void next_call();
 
-  // Each waits first for what earlier operations of the group still write there. What is written is
-  // noted for later calls of the job; it may not overlap itself.
+  // Each waits first until no earlier operation of the group writes there. A tensor that is written
+  // is noted for later calls of the job, and may not overlap itself.
   const void* input(const at::Tensor& tensor);
   void* output(const at::Tensor& tensor);
   void* input_and_output(const at::Tensor& tensor);  // read, and then written

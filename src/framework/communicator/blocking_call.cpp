@@ -11,7 +11,7 @@
 namespace anyccl {
 
 /// A blocking call on its way through a communicator. It is done at once, or runs alone while
-/// nothing else is open, or waits in the queue like what was issued. Comm::run() makes one on the
+/// nothing else is open, or waits in the queue like an issued call. Comm::run() makes one on the
 /// stack. It is all in this file, so that the compiler inlines what every call goes through.
 ///
 /// Threads: the one that makes the call. Everything is borrowed.

@@ -11,23 +11,23 @@
 
 namespace anyccl {
 
-/// What this rank knows of the operations of a communicator: its dump, and its metrics.
+/// The reports of this rank on the operations of a communicator: its dump, and its metrics.
 ///
 /// Threads: any. The communicator is borrowed.
 class CommReport {
  public:
   explicit CommReport(Comm& comm) : comm_(comm) {}
 
-  /// What this rank knows of its operations now, for a file as docs/observe/blame.md has it; with
-  /// ANYCCL_TRACE its trace is written, too. Errors: invalid_usage, in a forked child.
+  /// All that this rank knows of its operations now, for a file as docs/observe/blame.md has it;
+  /// with ANYCCL_TRACE its trace is written, too. Errors: invalid_usage, in a forked child.
   Result<Dump> dump();
   /// Writes it into ANYCCL_DUMP_DIR, unless another thread keeps the progress lock until
   /// `deadline`.
   void dump_on_signal(Deadline deadline);
-  /// What a dump has now, because of `reason`; for the holder of the progress lock.
+  /// The dump of this moment, because of `reason`; for the holder of the progress lock.
   Dump dump_here(std::string_view reason) const;
-  /// What was done here until now; nothing in a forked child. Null: another thread has kept the
-  /// progress lock until `deadline`.
+  /// The sums of all calls here until now; none in a forked child. Null: another thread has kept
+  /// the progress lock until `deadline`.
   std::optional<Metrics> metrics(Deadline deadline = {});
 
  private:

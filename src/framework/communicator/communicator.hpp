@@ -115,8 +115,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Operators& operators() { return queue_.plans().operators(); }
 
  private:
-  // What consists of several steps is a class of its own, which holds the progress lock as the
-  // functions here do; so is what is asked from outside.
+  // Calls of several steps are classes of their own, which hold the progress lock as the functions
+  // here do; so are questions from outside.
   friend class BlockingCall;
   friend class CallSequence;
   friend class CommMemory;

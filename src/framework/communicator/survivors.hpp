@@ -26,7 +26,7 @@ class Survivors {
   void note_agreed(std::uint64_t completed) {
     comm_.agreed_.store(completed, std::memory_order_relaxed);
   }
-  /// What was noted last; 0: nothing.
+  /// The number that was noted last; 0: there is none.
   std::uint64_t agreed() const { return comm_.agreed_.load(std::memory_order_relaxed); }
   /// For a caller that waits for these peers elsewhere: ok, or why one will not come, as far as is
   /// known here.

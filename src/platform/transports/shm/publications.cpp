@@ -26,7 +26,7 @@ void describe(Line& line, const Descriptor& d) {
 constexpr std::size_t kFetchedLines = 16;
 
 /// Starts to fetch the first lines of a slot where `bytes` bytes will lie, for writing: the readers
-/// of what lay there have them. The last line comes with announce().
+/// of the publication before have them. The last line comes with announce().
 void fetch_for_writing(Line& last, std::size_t bytes) {
   std::byte* const first = last.before_word(bytes);
   std::byte* const end = std::min<std::byte*>(first + kFetchedLines * sizeof(Line), last.data);
