@@ -9,14 +9,17 @@
 
 namespace {
 
-constexpr std::size_t kTile = 65536;  // bytes: two fit the nearest caches
+constexpr std::size_t kTile = 65536;
+/// A line that both cores have had just now is slower to write than one of some hundred KiB before:
+/// with 2 tiles in turns the exchange takes up to x1.25 as long (docs/adr/0075).
+constexpr std::size_t kTiles = 32;
 using Word = std::atomic<std::uint64_t>;
 
-/// Two tiles of one thread, each with its word, and a line for the clock of measuring.
+/// The tiles of one thread, each with its word.
 struct Tiles {
-  alignas(4096) std::byte bytes[2][kTile + 64];
+  alignas(4096) std::byte bytes[kTiles][kTile + 64];
   Word& word(std::size_t tile) {
-    return *reinterpret_cast<Word*>(bytes[tile % 2] + sizeof bytes[0] - sizeof(Word));
+    return *reinterpret_cast<Word*>(bytes[tile % kTiles] + sizeof bytes[0] - sizeof(Word));
   }
   std::byte* end(std::size_t tile) { return reinterpret_cast<std::byte*>(&word(tile)); }
 };

@@ -419,12 +419,12 @@ TEST_F(SlotTrackerTest, a_stretch_never_runs_over_the_end_of_the_ring) {
 TEST_F(SlotTrackerTest, a_ring_that_nobody_reads_is_used_from_its_beginning_where_it_is_in_caches) {
   layout_.ring_bytes = 1 << 20;
   tracker_ = std::make_unique<SlotTracker>(layout_, *seen_);
-  publish(1, 0, 40000);
+  publish(1, 0, 200000);
   theirs_[0].finished = theirs_[1].finished = 1;
-  EXPECT_NE(tracker_->find_extent(10), 0U) << "after a few KiB only";
-  publish(2, 0, 40000);
+  EXPECT_NE(tracker_->find_extent(10), 0U) << "both cores have just had these lines";
+  publish(2, 0, 200000);
   const std::size_t next = tracker_->find_extent(10);
-  EXPECT_GE(next, 80000U) << "the last publication is read";
+  EXPECT_GE(next, 400000U) << "the last publication is read";
   publish(2, 1, 10);
   theirs_[0].lane[0] = theirs_[1].lane[0] = progress_word(2, 5);
   EXPECT_EQ(tracker_->find_extent(10), 0U);
@@ -432,7 +432,7 @@ TEST_F(SlotTrackerTest, a_ring_that_nobody_reads_is_used_from_its_beginning_wher
 TEST_F(SlotTrackerTest, a_ring_is_not_begun_again_early_while_anything_is_read) {
   layout_.ring_bytes = 1 << 20;
   tracker_ = std::make_unique<SlotTracker>(layout_, *seen_);
-  publish(1, 0, 70000);
+  publish(1, 0, 280000);
   publish(2, 0, 10);
   EXPECT_NE(tracker_->find_extent(10), 0U);
   theirs_[0].finished = 2;

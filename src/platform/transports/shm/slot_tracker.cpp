@@ -51,7 +51,7 @@ bool SlotTracker::is_unread() {
 }
 
 std::size_t SlotTracker::find_extent(std::size_t bytes) {
-  constexpr std::uint64_t kHot = 65536;  // measured: docs/adr/0025
+  constexpr std::uint64_t kHot = 262144;  // measured: docs/adr/0075
   const std::uint64_t position = head_ % layout_.ring_bytes, room = layout_.ring_bytes - position;
   // Never across the end, and early back to the beginning, whose lines are in caches yet. Not while
   // anything is read: then all of the ring may be needed before somebody can go on.
