@@ -59,11 +59,12 @@ std::string kind_of(const WaitEdge& edge, const Graph& graph, const std::vector<
   const std::string node = to_node(edge);
   if (graph.contains(node)) return "";
   if (has_aborted(edge)) return "aborted";
-  const bool has_dump = std::any_of(groups.begin(), groups.end(), [&](const Group& group) {
+  // Whether the process that is waited for left a dump, in any group.
+  const bool left_dump = std::any_of(groups.begin(), groups.end(), [&](const Group& group) {
     return std::any_of(group.dumps.begin(), group.dumps.end(),
-                       [&](const auto& one) { return group.node(one.first) == node; });
+                       [&](const auto& dump) { return group.node(dump.first) == node; });
   });
-  return has_dump ? "absent" : "no_dump";
+  return left_dump ? "absent" : "no_dump";
 }
 
 bool follow_to_cycle(std::size_t at, const std::vector<WaitEdge>& edges, const Graph& graph,

@@ -22,7 +22,8 @@ class AlgorithmRules {
                                       std::string_view setting = "ANYCCL_ALGO");
 
   /// The algorithm that such calls must have: the first that is named, is not `barred` and can do
-  /// this shape in the order that is needed, or if none can, the first that is named. Null: any.
+  /// this shape in the order that is needed; if none can, the first that can do it in another
+  /// order, and then the first that is named. Null: any.
   const Algorithm* wanted(
       const TunerQuery& query, const std::function<bool(const Algorithm&)>& barred =
                                    [](const Algorithm&) { return false; }) const;

@@ -17,7 +17,8 @@ struct Isa {
   bool supported;  ///< By this CPU and this operating system.
 };
 
-/// All of them, best first. Asks the CPU once per process.
+/// All for which there are kernels, best first, also those that this CPU lacks. Asks the CPU once
+/// per process.
 std::span<const Isa> instruction_sets();
 
 /// Those of the best one that this CPU has.

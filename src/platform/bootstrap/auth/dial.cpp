@@ -46,9 +46,9 @@ int Dial::poll_ms(int most) const {
 Status Dial::advance() {
   if (done()) return {};
   go_on_with_all();
-  commit_to_first();
+  commit_to_best();
   start_attempts();
-  commit_to_first();
+  commit_to_best();
   if (attempts_.empty()) ANYCCL_CHECK(shortage_);
   if (outcomes_.empty()) return error(Code::invalid_argument, "there is no address to try");
   const bool hopeless =
@@ -69,15 +69,17 @@ void Dial::go_on_with_all() {
   }
 }
 
-void Dial::commit_to_first() {
+/// To an attempt whose other end has proved that it knows the secret; of several, to the one whose
+/// address stands first.
+void Dial::commit_to_best() {
   if (committed()) return;
-  const auto first =
+  const auto best =
       std::min_element(attempts_.begin(), attempts_.end(), [](const Attempt& a, const Attempt& b) {
         return std::pair(!a.handshake.proved(), a.endpoint) <
                std::pair(!b.handshake.proved(), b.endpoint);
       });
-  if (first == attempts_.end() || !first->handshake.proved()) return;
-  Attempt chosen = std::move(*first);
+  if (best == attempts_.end() || !best->handshake.proved()) return;
+  Attempt chosen = std::move(*best);
   attempts_.clear();
   const std::size_t endpoint = chosen.endpoint;
   Status status = chosen.handshake.send_proof();

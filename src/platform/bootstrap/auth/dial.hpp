@@ -88,7 +88,7 @@ class Dial {
   };
 
   void go_on_with_all();
-  void commit_to_first();
+  void commit_to_best();
   void start_attempts();
   void end_round();
   Status start_attempt(std::size_t endpoint);

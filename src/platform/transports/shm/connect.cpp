@@ -227,7 +227,7 @@ std::shared_ptr<SharedHeap> heap_of(std::span<const link::PeerChannel> peers) {
   if (!same) return nullptr;
   if (first != nullptr || !SharedHeap::is_affordable()) return first;
   const auto made = std::make_shared<SharedHeap>();
-  for (PairMemory* pair : pairs) pair->set_heap(made);
+  for (PairMemory* pair : pairs) pair->keep_first_heap(made);
   return made;
 }
 

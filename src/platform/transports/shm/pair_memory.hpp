@@ -28,7 +28,8 @@ class PairMemory final : public link::Companion {
     const std::lock_guard lock(mutex_);
     return heap_;
   }
-  void set_heap(std::shared_ptr<SharedHeap> heap) {
+  /// The heap of this process whose blocks the peer is shown. The first one stays.
+  void keep_first_heap(std::shared_ptr<SharedHeap> heap) {
     const std::lock_guard lock(mutex_);
     if (heap_ == nullptr) heap_ = std::move(heap);
   }
