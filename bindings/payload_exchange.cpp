@@ -68,7 +68,7 @@ PayloadExchange::Blocks PayloadExchange::blocks_of(const std::vector<std::string
   return blocks;
 }
 
-/// False: nothing is left to exchange.
+/// Prepares the round of the long payloads. False: there are none, or an error has come.
 bool PayloadExchange::prepare_second() {
   std::uint64_t longest = 0;
   for (std::size_t i = 0; i < arrived(); ++i) {
@@ -84,7 +84,7 @@ bool PayloadExchange::prepare_second() {
   return true;
 }
 
-/// This rank's own payload stays where it is.
+/// Makes room for the long payloads that come; this rank's own stays where it is.
 void PayloadExchange::receive_second() {
   coming_.resize(arrived());
   if (settings_.what == anycclCollGather && !is_root()) return;
@@ -109,6 +109,7 @@ void PayloadExchange::receive_second() {
   call_.count = coming_[0].size();
 }
 
+/// Sets up the call to send this rank's long payloads from where they are.
 void PayloadExchange::send_second() {
   std::vector<std::string_view> parts;
   for (const std::string_view payload : payloads_)

@@ -38,7 +38,7 @@ class PayloadExchange {
   /// From now on another thread goes on, which begins with take().
   void hand_over(anycclComm_t comm) const;
   void take(anycclComm_t comm) const;
-  /// Fails here, and the communicator with it, so that no rank waits for this one.
+  /// Fails here, and revokes the communicator, so that no rank waits for this one.
   void give_up(anycclComm_t comm, const char* why);
 
   bool is_over() const { return is_over_.load(std::memory_order_acquire); }
@@ -73,6 +73,7 @@ class PayloadExchange {
 
   /// Bytes of a payload that travel in the second round.
   static std::size_t later(std::size_t size) { return size > kInline ? size : 0; }
+  /// Describes the parts where they lie: sizes, and distances from the lowest address.
   static Blocks blocks_of(const std::vector<std::string_view>& parts);
   bool gathers() const {
     return settings_.what == anycclCollAllGather || settings_.what == anycclCollGather;
@@ -81,6 +82,7 @@ class PayloadExchange {
   /// The part of the second round that is this rank's own payload; -1: none.
   std::ptrdiff_t own_part() const;
   Head head_of(std::size_t block) const;
+  /// Fills the blocks of the first round: small payloads whole, of long ones the size alone.
   void prepare_first(bool failed);
   bool prepare_second();
   void receive_second();

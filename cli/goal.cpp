@@ -45,7 +45,8 @@ class GoalRank {
     ends_.push_back(std::move(ends));
   }
 
-  /// After the messages of its step, or else after the steps before.
+  /// After the messages of its step, or else after the steps before. `ends` becomes its label
+  /// alone.
   void write_calculation(std::size_t read, const Step& step, std::vector<int>& ends) {
     const int label = ++labels_;
     lines_ += fmt::format("l{}: calc {}\n", label,

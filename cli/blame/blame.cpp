@@ -18,6 +18,7 @@ std::string list(const std::vector<int>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
+/// Returns the date and time in UTC, of `ns` since 1970.
 std::string time_text(std::int64_t ns) {
   constexpr std::int64_t kSecond = 1'000'000'000, kMillisecond = 1'000'000;
   return fmt::format("{:%F %T}.{:03} UTC", fmt::gmtime(static_cast<std::time_t>(ns / kSecond)),
@@ -106,6 +107,7 @@ Blame blame_of(const Culprit& culprit, const std::vector<WaitEdge>& edges) {
   return {culprit.kind, edge.group->title(), {edge.to}, text + "."};
 }
 
+/// Blames no rank, as "unclear", where all wait for each other in one operation.
 Blame blame_of_cycle(const std::vector<WaitEdge>& cycle) {
   const WaitEdge& first = cycle.front();
   const bool is_one_call = std::all_of(cycle.begin(), cycle.end(), [&](const WaitEdge& edge) {

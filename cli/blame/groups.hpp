@@ -17,8 +17,9 @@ struct Group {
   std::string title() const { return "communicator " + (name.empty() ? id : name); }
   /// What `rank` has written; null if it has written nothing.
   const RankDump* dump_of(int rank) const;
-  /// Once, when all dumps are there and before the rest: each dump knows all ranks, so to look
-  /// through them for each question takes hours where there are a thousand.
+  /// Gathers from all dumps what entered(), fate(), process() and node() return. Call it once,
+  /// before these: each dump knows all ranks, so to look through them for each question takes hours
+  /// where there are a thousand.
   void index_by_rank();
   /// The last collective that it is known to have called; 0: none.
   std::uint64_t entered(int rank) const { return at(rank).entered; }
@@ -37,6 +38,8 @@ struct Group {
   };
   Known& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   const Known& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  /// Merges in what one dump says of a rank: its last collective, its surest fate and, where it
+  /// wrote no dump itself, its process.
   void add(const DumpedPeer& peer);
 
   std::vector<Known> ranks_;

@@ -53,7 +53,7 @@ bool has_aborted(const WaitEdge& edge) {
          edge.from->failure.find(dump->failure) != std::string::npos;
 }
 
-/// Why a process that does not wait, or cannot go on, is not there.
+/// The Culprit::kind of the process that is waited for; empty: it is none, as it waits itself.
 std::string kind_of(const WaitEdge& edge, const Graph& graph, const std::vector<Group>& groups) {
   if (const std::string fate = edge.group->fate(edge.to); !fate.empty()) return fate;
   const std::string node = to_node(edge);

@@ -26,7 +26,7 @@ struct Culprit {
   std::size_t edge = 0;       ///< One that leads to it.
   std::size_t waiting = 0;    ///< Processes that wait for it, also through others.
 };
-/// The one that most processes wait for; a dead one before all others.
+/// The one that most processes wait for; a dead or silent one before all others.
 std::optional<Culprit> find_culprit(const std::vector<Group>& groups,
                                     const std::vector<WaitEdge>& edges);
 

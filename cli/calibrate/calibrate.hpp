@@ -18,13 +18,14 @@ Result<Calibration> fit_calibration(const std::vector<LinkTimings>& timings,
 /// The measured times, with their spread, beside those of the fit; and the constants.
 std::string report(const std::vector<LinkTimings>& timings, const Calibration& calibration);
 
-/// Measures this machine: the links of `comm`, or, if that is null, those of two and of four local
-/// ranks over shared memory and TCP, for which it starts this very command with --links-part FILE.
-/// Returns the text for people; the file is written by rank 0. Errors: those of all steps;
-/// system_error if a job failed.
+/// Measures the links of `comm`, or, if that is null, those of two and of four local ranks over
+/// shared memory and TCP, for which it starts this very command with --links-part FILE; and the
+/// processor. Rank 0 writes the file and returns the text for people, other ranks an empty one.
+/// Errors: those of all steps; system_error if a job failed.
 Result<std::string> calibrate(const std::string& file, const Comm* comm);
 
-/// As one rank of such a job; rank 0 leaves what it measured in the file.
+/// Measures, as one rank of a job of calibrate(), the link if there are two ranks, else how slow
+/// pairs are at once. Rank 0 leaves what it measured in the file.
 Status calibrate_part(const std::string& part);
 
 }  // namespace anyccl::cli

@@ -44,6 +44,7 @@ void read_all(ReduceFn reduce, std::byte* memory, std::size_t bytes, std::byte* 
   }
 }
 
+/// The mean time of one of `times` calls, in seconds.
 double seconds_of(std::size_t times, const std::function<void()>& call) {
   const Clock::time_point start = Clock::now();
   for (std::size_t i = 0; i < times; ++i) call();

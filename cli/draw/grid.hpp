@@ -21,6 +21,7 @@ Result<Grid> read_grid(std::span<const std::string> words);
 /// The groups of each dimension, [dimension][group], each in the order of its ranks.
 std::vector<std::vector<std::vector<int>>> groups_of(const Grid& grid);
 
+/// A line for each group, below the title of its dimension.
 std::string to_text(const Grid& grid);
 /// A picture that needs no other file: one map of all ranks for each dimension, its groups
 /// coloured.

@@ -55,6 +55,8 @@ class Layouter {
  private:
   // --- grouping
 
+  /// Makes one parcel of messages with equal chunks that a rank sends in a round, and lists the
+  /// messages that each action reads, by sender.
   void sort_messages() {
     for (std::size_t i = 0; i < m_.messages.size(); ++i) {
       const Message& message = m_.messages[i];
@@ -80,6 +82,7 @@ class Layouter {
 
   // --- across
 
+  /// Sets the size of the boxes, then columns wide enough for what ranks have and send.
   void set_columns() {
     Origin last = 0;
     std::size_t most = 1;
@@ -208,7 +211,7 @@ class Layouter {
     return line + 1 < first.size() ? first[line + 1] : parcels.size();
   }
 
-  /// The last line ends at `bottom`.
+  /// The last line ends at `bottom`. Sets where the arrows of the parcels' messages begin.
   void place_parcels(const Parcels& parcels, std::size_t rank, int bottom) {
     const std::vector<std::size_t> first = lines_of(parcels);
     int y = bottom - height_of(parcels) + kBetweenLines;
@@ -229,7 +232,8 @@ class Layouter {
     }
   }
 
-  /// Arrows end side by side, in the order of their senders.
+  /// Puts the action's mark at `at`, where the arrows of its messages end side by side, in the
+  /// order of their senders.
   void place_action(std::size_t action, Point at) {
     const std::vector<std::size_t>& messages = arriving_[action];
     const int count = static_cast<int>(messages.size());

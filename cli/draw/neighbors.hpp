@@ -47,13 +47,14 @@ std::string to_text(const NeighborGraph& graph);
 std::string to_svg(const NeighborGrid& grid);
 std::string to_svg(const NeighborGraph& graph);
 
-/// The facts from which both forms are drawn.
+/// The heading of both forms, such as "A graph of 4 ranks and 5 edges".
 std::string title(const NeighborGrid& grid);
 std::string title(const NeighborGraph& graph);
 /// The ranks before and after one rank along a dimension, or ANYCCL_NO_RANK.
 struct Sides {
   int before = 0, after = 0;
 };
+/// The sides of each rank along `dim`, by rank.
 std::vector<Sides> sides_of(const NeighborGrid& grid, std::size_t dim);
 
 }  // namespace anyccl::cli

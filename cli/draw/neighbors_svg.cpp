@@ -49,6 +49,7 @@ class GridLines {
   }
 
  private:
+  /// The value of the SVG attribute `d`: a straight line or a curve, as the class says.
   std::string path(std::size_t dim, Point a, Point b) const {
     const std::size_t from_last = grid_.grid.dims.size() - 1 - dim;
     if (a.x == b.x && a.y == b.y)  // a circle of one

@@ -209,6 +209,7 @@ class Writer {
       if (!action.sums.empty()) return true;
     return false;
   }
+  /// Whether some action only receives, and adds nothing up.
   bool has_kept_messages() const {
     for (const Action& action : m_.actions)
       if (action.sums.empty()) return true;

@@ -55,6 +55,7 @@ class ExplorerWriter {
     return combine == Combine::none ? "none" : combine == Combine::sum ? "sum" : "gathers";
   }
 
+  /// The machine's name and constants, in the units of their keys.
   Json machine() const {
     const Machine& m = setting_.machine;
     return {{"name", setting_.machine_name},
@@ -65,6 +66,7 @@ class ExplorerWriter {
             {"reduceGBps", m.gamma_s_per_byte > 0 ? 1e-9 / m.gamma_s_per_byte : 0}};
   }
 
+  /// The names of the topologies.
   Json topologies() const {
     Json names = Json::array();
     for (const ExplorerTopology& topology : setting_.topologies) names.push_back(topology.name);

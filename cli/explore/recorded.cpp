@@ -104,7 +104,7 @@ class Recording {
     return found != details.end() && found->is_string() ? found->get<std::string>() : "";
   }
 
-  /// The label of a call on the page. Calls with equal labels share one.
+  /// The label of a call on the page, as JSON text. Calls with equal labels share one.
   static std::string label_of(const TracedCall& call) {
     const Json details = Json::parse(call.details);
     const int root = call.sequence == 0 ? -1 : call.root;

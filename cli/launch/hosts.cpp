@@ -73,6 +73,8 @@ bool is_same_host(const std::string& a, const std::string& b) {
   return known(a) == known(b);
 }
 
+/// The hosts of --hosts. Errors: invalid_argument for a word that is no host, a host that is there
+/// twice, and an empty list.
 Result<std::vector<NameAndNumber>> split_list(std::string_view list) {
   constexpr int kMostRanks = 65536;
   std::vector<NameAndNumber> hosts;

@@ -38,8 +38,9 @@ struct Job {
   std::chrono::seconds user_grace{30};  ///< ... and after a SIGTERM or SIGHUP of the user.
 };
 
-/// Starts the ranks, passes their output and this process's SIGINT, SIGTERM and SIGHUP on, and
-/// waits for all. A rank's process group ends with the rank. Names on stderr the first failed rank.
+/// Starts the ranks, passes their output and this process's SIGINT, SIGTERM, SIGHUP, SIGUSR1 and
+/// SIGUSR2 on, and waits for all. A rank's process group ends with the rank. Names on stderr the
+/// first failed rank.
 ///
 /// Returns the exit code: 0, or that of the rank that failed first (128 + signal); 127 if the
 /// program does not exist, 126 if it cannot be started. Call it from a process's only thread.

@@ -10,11 +10,12 @@
 
 namespace anyccl::cli {
 
-/// SIGCHLD, SIGINT, SIGTERM and SIGHUP as things to read, not interruptions. Of the last three,
-/// those that this process was started to ignore (nohup) stay ignored. Blocks them in the calling
-/// thread until destroyed.
+/// SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 as things to read, not interruptions. Of
+/// all but SIGCHLD, those that this process was started to ignore (nohup) stay ignored. Blocks them
+/// in the calling thread until destroyed.
 class SignalQueue {
  public:
+  /// Also blocks SIGPIPE until the result is destroyed, and gives SIGCHLD its default action.
   static Result<SignalQueue> open();
   SignalQueue(SignalQueue&& other) noexcept = default;
   SignalQueue& operator=(SignalQueue&& other) = delete;

@@ -117,6 +117,7 @@ void Supervisor::handle_control() {
   if (signal == SIGTERM || signal == SIGHUP) begin_grace(signal, job_.user_grace);
 }
 
+/// A second SIGINT kills the ranks; only SIGTERM and SIGHUP begin a grace period.
 void Supervisor::pass_on(const signalfd_siginfo& signal) {
   const int number = static_cast<int>(signal.ssi_signo);
   if (is_private(number)) return send_all(number);
@@ -162,6 +163,8 @@ std::optional<Supervisor::Ended> Supervisor::reap(std::size_t index) {
   return Ended{index, {info.si_code != CLD_EXITED, info.si_status}};
 }
 
+/// The first failure also gives the job's exit code, and stops the others unless the job keeps
+/// going or the user has stopped it.
 void Supervisor::report_failures(const std::vector<Ended>& ended) {
   for (const Ended& end : ended) {
     if (end.ending.good()) continue;

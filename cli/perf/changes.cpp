@@ -19,6 +19,7 @@ struct Change {
   double least_gain, most_gain;
 };
 
+/// Whether both are the same change, whatever their sizes and gains.
 bool is_continued_by(const Change& change, const Change& next) {
   return change.ranks == next.ranks && change.operation == next.operation &&
          change.before == next.before && change.after == next.after;
@@ -31,7 +32,7 @@ TunerQuery query_at(const TunerCell& cell, int ranks) {
   return {{collective, ranks}, cell.count * kTypes[0].bytes, false, per_core};
 }
 
-/// Absent: the built-in choice stays.
+/// Absent: the built-in choice stays, or one of the two algorithms was not measured there.
 Result<std::optional<Change>> change_at(const TunerCell& cell, int ranks,
                                         const std::shared_ptr<const TunerTable>& table) {
   const TunerQuery q = query_at(cell, ranks);

@@ -40,6 +40,7 @@ class Run {
 
   /// Calls until the caches and connections are warm, then decides how many to measure.
   Result<int> warm_up(double budget_s);
+  /// The times of this rank, in ns. If the calls are not compared, one more call is, untimed.
   Result<std::vector<std::int64_t>> timed_calls(int calls);
   /// Total time of `calls` calls.
   Result<std::int64_t> time_back_to_back(int calls, bool in_place);

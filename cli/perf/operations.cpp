@@ -241,6 +241,7 @@ class AllToAll : public Blocks {
 template <typename Base>
 class WithPieces : public Base {
  public:
+  /// All pieces have one size, `c.count` elements.
   WithPieces(const Case& c, void* input, void* output, anycclComm_t comm)
       : Base(c, input, output, comm), counts_(all_blocks(c), c.count) {
     for (std::size_t r = 0; r < counts_.size(); ++r) starts_.push_back(r * c.count);

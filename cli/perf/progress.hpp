@@ -17,6 +17,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
+  /// Writes at most every 0.1 s on a terminal and every 10 s elsewhere; calls between do nothing.
   void show(double done, double left_s, std::string_view what);
 
  private:

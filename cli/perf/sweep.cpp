@@ -31,7 +31,8 @@ class Sweep {
   std::vector<Row> rows_;
 };
 
-/// A combination that is asked for alone and is not possible gets the error of the library.
+/// Whether a sweep over several combinations measures this one. One that is asked for alone is
+/// always measured, and gets the error of the library if it is not possible.
 bool is_offered(const Operation& operation, const TypeName& type, const RedopName& redop) {
   const bool is_prefix = operation.name == "scan" || operation.name == "exscan";
   return is_possible(type.type, redop.redop) && !(is_prefix && redop.redop == anycclAvg);

@@ -25,7 +25,8 @@ struct TunerCell {
   const Operation* operation = nullptr;
   std::size_t count = 0;
 };
-/// All cells of the job with `ranks` ranks, small ones first.
+/// The cells of the job with `ranks` ranks, small ones first: those with several algorithms to
+/// choose from.
 std::vector<TunerCell> cells_of(const TuneOptions& options, int ranks);
 /// The algorithms that support it.
 std::vector<const Algorithm*> candidates_of(const Operation& operation, int ranks);

@@ -44,6 +44,7 @@ class Fields {
       not_allowed(key, *value, fmt::format("a number above 0, up to {}", most));
   }
 
+  /// The key may be missing.
   void read_flag(const char* key, bool& out) {
     const Json* const value = find(key, Need::optional);
     if (value == nullptr) return;
@@ -69,6 +70,7 @@ class Fields {
       not_allowed(key, *value, "letters, digits, '-', '_', '.' and spaces");
   }
 
+  /// The key may be missing.
   void read_text(const char* key, std::string& out) {
     const Json* const value = find(key, Need::optional);
     if (value == nullptr) return;

@@ -41,6 +41,7 @@ class Simulation {
             chunks_ == 1 ? k : k / (run * chunks_) * run + k % run, backward};
   }
 
+  /// The pieces that go forward before forward and backward alternate, if there are so many.
   int warm_up(const PipelineSchedule& schedule, int stage) const {
     const int after = stages_ - 1 - stage;
     if (schedule.kind == Kind::gpipe) return micro_batches_;

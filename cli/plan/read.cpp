@@ -99,6 +99,7 @@ Result<Shape> parse(const std::string& text, const std::string& where) {
   return shape;
 }
 
+/// Parses the preset of that name, or else the file. `what`: what errors call it.
 template <typename Shape>
 Result<Shape> find(const std::string& name, std::span<const Preset> presets, const char* what) {
   std::vector<std::string_view> names;

@@ -16,6 +16,8 @@ struct StepReport {
   PlannedStep plan;
   std::vector<Remedy> remedies;  ///< Empty where the 30 % rule asks for none.
 };
+/// Estimates a step of this layout, with remedies if the 30 % rule asks for them. `model` and
+/// `cluster` outlive the report.
 StepReport report_step(const Model& model, const Cluster& cluster, const Parallelism& layout);
 
 /// About all layouts.

@@ -35,6 +35,7 @@ class Page {
         fmt::format("<rect class=\"idle\" x=\"{}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\"/>\n",
                     kLeft, top_, end * kWidth, height);
   }
+  /// A square of this colour and the text, on a line of their own: moves down by a line.
   void draw_key(std::string_view colour, std::string_view text) {
     page_.body += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"14\" height=\"14\" fill=\"{}\"/>\n",
                               kLeft, top_ + 4, colour);
@@ -93,7 +94,8 @@ void stack_memory(Page& page, const DeviceMemory& m, const Device& device) {
              whole, 1e9, "GB");
 }
 
-/// A row for each stage. More spans than can be seen are not drawn.
+/// A row for each stage; nothing for a single stage, a schedule without a trace, or more spans than
+/// can be seen.
 void draw_pipeline(Page& page, const PlannedStep& plan) {
   constexpr int kMostSpans = 4000, kRow = 16;
   const Parallelism& p = plan.layout;

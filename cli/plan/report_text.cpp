@@ -8,6 +8,7 @@
 namespace anyccl::cli {
 namespace {
 
+/// Says that nothing was measured, or nothing but the links that `cluster.measured` names.
 std::string estimate_line(const Cluster& cluster) {
   return fmt::format(
       "An estimate: nothing was measured{}. docs/lab/plan.md says how far it was off where that is "

@@ -59,6 +59,7 @@ class Search {
     }
   }
 
+  /// Tries 1F1B and, with several stages, interleaved 1F1B of 2, 4 and 8 chunks.
   void try_schedules() {
     p_.schedule = {};
     try_recompute();
@@ -69,6 +70,7 @@ class Search {
     }
   }
 
+  /// Adds the layout with selective and with full recomputation, where check() allows it.
   void try_recompute() {
     for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
       p_.recompute = recompute;

@@ -25,8 +25,9 @@ struct LayoutSearch {
   std::optional<PlannedStep> fastest_too_large;
 };
 
-/// Tries every degree and schedule for the batch, sequence, precision, attention, gradients,
-/// overlap and imbalance of `wanted`. Tensor parallel devices stay on one host.
+/// Tries tensor parallelism within a host, context and expert parallelism, pipelines of 1F1B and
+/// interleaved 1F1B, ZeRO-1 and 3, micro-batches of 1 to 8, and selective and full recomputation.
+/// Batch, sequence, precision, attention, gradients, overlap and imbalance are those of `wanted`.
 LayoutSearch search_layouts(const Model& model, const Cluster& cluster, const Parallelism& wanted,
                             std::size_t most);
 

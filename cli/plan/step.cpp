@@ -56,6 +56,7 @@ class Estimator {
   double layers_s() const {
     return (flops_.linear / linear_rate() + flops_.attention / attention_rate()) / p_.tensor;
   }
+  /// Returns the time of recomputation: of all layers of the model, for one token.
   double repeated_s() const {
     if (p_.recompute == Recompute::full) return layers_s();
     return repeated_flops(flops_, p_.recompute) / attention_rate() / p_.tensor;
@@ -83,6 +84,7 @@ class Estimator {
     return time;
   }
 
+  /// Adds the exposed part of the traffic of each micro-batch, half of it to either direction.
   StageTime with_exposed(StageTime stage, const std::vector<Traffic>& traffic) const {
     for (const Traffic& row : traffic) {
       if (!row.in_micro_batch) continue;

@@ -69,6 +69,8 @@ class Counter {
     return bytes / link.GBps / 1e9 + calls * link.latency_us / 1e6;
   }
 
+  /// `row` is of all layers and micro-batches. Computing always hides `hidden_s` of it, and more
+  /// only with `overlap`.
   void add_layer_row(Traffic row, double hidden_s) {
     const double shown = row.time_s - hidden_s;
     row.exposed_s = p_.overlap ? exposed_s(shown, compute_.step_s, passes()) : shown;

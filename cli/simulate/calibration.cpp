@@ -33,6 +33,7 @@ class Reader {
     wrong(where + key, value, "a number of at least 0");
     return 0;
   }
+  /// A number above 2^24 is a mistake; a fraction is cut off.
   int whole(const Json& object, const std::string& key, const std::string& where) {
     constexpr int kMost = 1 << 24;
     const double found = number(object, key, where);
@@ -53,6 +54,7 @@ class Reader {
     wrong(key, value, "an object");
     return Json::object();
   }
+  /// A missing list is a mistake, and so is an empty one; both return an empty list.
   Json array(const Json& parent, const std::string& key, const std::string& where) {
     Json value = value_of(parent, key);
     if (value.is_array() && !value.empty()) return value;

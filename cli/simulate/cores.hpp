@@ -14,7 +14,7 @@ class Cores {
   Cores(std::uint32_t hosts, std::uint32_t cores) : hosts_(hosts) {
     for (Host& host : hosts_) host.free = cores;
   }
-  /// False: the rank is next in the queue, when a core is given back.
+  /// False: no core is free, and the rank is now the last in the queue for one.
   bool take(std::uint32_t host, std::uint32_t rank) {
     if (hosts_[host].free == 0) {
       hosts_[host].queue.push_back(rank);

@@ -51,7 +51,9 @@ class Flows {
 
   std::uint32_t new_flow();
   std::uint32_t take_hops(std::uint32_t hops);
+  /// Enters the flow at its links; update_rates() gives it a rate.
   void begin(double now, std::uint32_t flow);
+  /// Takes the flow off its links; handle() frees its number.
   void end(std::uint32_t flow);
   void note_changed(std::uint32_t link);
   void update_rates_of(double now, std::uint32_t link, double before);

@@ -11,8 +11,7 @@ namespace anyccl::cli {
 /// the same place again.
 class HostCosts {
  public:
-  /// `link`: of the calibration, for collectives of `ranks` ranks and vectors, or blocks, of
-  /// `bytes`.
+  /// Computes the costs of `call`, which `plans.bind()` returned. `link`: of the calibration.
   HostCosts(const Calibration& calibration, const LinkCosts& link, const HostPlans& plans,
             const HostPlans::Bound& call);
 

@@ -256,6 +256,7 @@ class HostReplay {
     return true;
   }
 
+  /// Gives the lane its next tile, or finishes it. False: another lane still has an earlier tile.
   bool next_tile(std::uint32_t r, Lane& lane) {
     const auto lanes = static_cast<std::uint32_t>(ranks_[r].lanes.size());
     if (lane.tile + lanes >= tiles_) return lane.is_finished = true;
@@ -266,6 +267,7 @@ class HostReplay {
     return true;
   }
 
+  /// Returns the publication that `ref` means, in the tile of this lane.
   const Published& publication(const Ref& ref, const Lane& lane) const {
     return ranks_[ref.rank]
         .publications[std::size_t{lane.tile} * publications_of(ref.rank) + ref.publication];
@@ -283,7 +285,8 @@ class HostReplay {
     });
   }
 
-  /// Whether the slot is free, and the ring has room.
+  /// Whether the slot is free, and the ring has room. Removes released publications from the ring
+  /// where room is needed.
   bool has_room(std::uint32_t r, const Lane& lane, const PlanStep& s, const BoundStep& b) {
     const std::uint32_t number = lane.tile * publications_of(r) + s.publication;
     if (number >= plans_.slots() && !is_released(r, number - plans_.slots())) return false;
@@ -317,6 +320,7 @@ class HostReplay {
     lane.arrived = 0;
   }
 
+  /// Logs the wait that ends now, and the step if it combines operands.
   void note_step(std::uint32_t r, const Lane& lane, double seconds) {
     RankState& rank = ranks_[r];
     if (rank.waits_since_s >= 0 && now_ > rank.waits_since_s)

@@ -35,6 +35,7 @@ class ProgramWriter {
  public:
   explicit ProgramWriter(RankPrograms& to) : to_(to) {}
 
+  /// Gives the next rank its program: that of an earlier rank if it is the same, or else a new one.
   void add(const Schedule& schedule, std::uint32_t ranks) {
     me_ = uindex(schedule.rank);
     ranks_ = ranks;

@@ -167,6 +167,7 @@ class Replay {
       if (--balance_[rank.first_balance + sender] < 0) ++rank.missing;
   }
 
+  /// Ends the wait of a rank, which is logged if it took time.
   void stop_waiting(std::uint32_t r) {
     RankState& rank = ranks_[r];
     rank.waits = false;
@@ -174,6 +175,7 @@ class Replay {
       log_->waits.push_back({{rank.since, now_}, r, rank.step});
   }
 
+  /// Errors: internal, naming a rank that waits for ever.
   Status all_done() const {
     for (std::uint32_t r = 0; r < ranks_.size(); ++r)
       if (ranks_[r].step < programs_.steps(r).size())

@@ -38,6 +38,7 @@ class RouteZone : public routing::NetZoneImpl {
     get_iface()->seal();
   }
   s4u::Host* host(std::uint32_t end) const { return hosts_[end]; }
+  /// Returns the latency of a message, and leaves its route in way_.
   double latency_s(std::uint32_t from, std::uint32_t to) {
     way_.clear();
     network_.route(from, to, way_);
@@ -78,8 +79,8 @@ class Run {
     }
   }
 
-  /// False: a rank waits for ever.
-  bool finish(s4u::Engine& engine, ReplayResult& result) {
+  /// Runs the steps of all ranks to the end. False: a rank waits for ever.
+  bool run(s4u::Engine& engine, ReplayResult& result) {
     s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
       if (const auto* message = activity.get_data<Message>()) arrive(*message);
     });
@@ -149,6 +150,7 @@ class Run {
     rank.done = s4u::Engine::get_clock();
   }
 
+  /// Returns how long the rank is busy.
   double send_all(std::uint32_t r, const ProgramStep& step) {
     const double bytes = chunk_bytes_ * step.chunks;
     double leaves = 0;
@@ -163,6 +165,7 @@ class Run {
     return leaves;
   }
 
+  /// Returns whether all messages of the step are there.
   bool take_or_expect(std::uint32_t r, const ProgramStep& step) {
     RankState& rank = ranks_[r];
     if (!rank.waits)
@@ -200,7 +203,7 @@ extern "C" [[gnu::visibility("default")]] bool anyccl_run_simgrid(
   arguments.push_back(nullptr);
   int count = static_cast<int>(std::size(words));
   s4u::Engine engine(&count, arguments.data());
-  return (new Run(programs, network, machine, bytes, place))->finish(engine, result);
+  return (new Run(programs, network, machine, bytes, place))->run(engine, result);
 }
 
 }  // namespace anyccl::cli

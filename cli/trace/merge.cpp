@@ -68,6 +68,7 @@ class Timeline {
   const std::string& events() const { return events_; }
 
  private:
+  /// Keeps the part that began last, for each part of another rank; add() shows it.
   void note(const CommonCall& common) {
     const Part last = last_of(traces_, common);
     for (const Part part : common.parts)

@@ -35,6 +35,7 @@ std::int64_t shared_ns(const std::vector<Span>& a, const std::vector<Span>& b) {
   return covered_ns(a) + covered_ns(b) - covered_ns(std::move(both));
 }
 
+/// Returns the lower one of two in the middle. Reorders `values`, which must not be empty.
 std::int64_t median_of(std::vector<std::int64_t>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -22,6 +22,7 @@ bool is_within(std::int64_t ns, std::int64_t most) {
   return ns >= -most && ns <= most;
 }
 
+/// Whether sums and differences of its times cannot overflow; their order is not looked at.
 bool has_plausible_times(const RankTrace& trace) {
   return is_within(trace.time_ns, kLongest) && is_within(trace.real_offset_ns, kLatest) &&
          std::ranges::all_of(trace.calls, [](const TracedCall& c) {
@@ -41,6 +42,7 @@ T whole(const Json& object, const char* key, T otherwise = {}) {
   return object.contains(key) ? whole<T>(object.at(key)) : otherwise;
 }
 
+/// Throws Json::exception if a key that it needs is missing or has another type.
 TracedCall read_call(const Json& event) {
   const Json& args = event.at("args");
   TracedCall call;
@@ -59,6 +61,7 @@ TracedCall read_call(const Json& event) {
   return call;
 }
 
+/// Throws Json::exception if a key that it needs is missing or has another type.
 RankTrace read(const Json& json) {
   const Json& writer = json.at("otherData");
   RankTrace trace;

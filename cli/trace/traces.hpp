@@ -39,8 +39,9 @@ struct RankTrace {
 /// Errors: invalid_argument, when `text` is not what a rank writes.
 Result<RankTrace> parse_trace(const std::string& text);
 
-/// Those in the files, and in the files trace-*.json of the folders, by communicator and rank.
-/// Errors: invalid_argument, naming the file that is no trace; also when there is none.
+/// Those in the files, and in the files trace-*.json of the folders: larger communicators first,
+/// then by communicator and rank. Errors: invalid_argument, naming the file that is no trace; also
+/// when there is none.
 Result<std::vector<RankTrace>> read_traces(const std::vector<std::string>& paths);
 
 }  // namespace anyccl::cli

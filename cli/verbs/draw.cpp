@@ -38,6 +38,7 @@ Result<Movement> movement_asked_for(const Flags& flags) {
                                   std::move(hosts)});
 }
 
+/// Writes to the file of this name, never to the standard output.
 Status write(const std::string& picture, const std::string& file) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(file.c_str(), "w"),
                                                             std::fclose);

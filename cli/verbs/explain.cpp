@@ -90,6 +90,7 @@ Result<Explanation> explain(const Flags& flags) {
   return e;
 }
 
+/// Returns the candidate that has the chosen algorithm.
 const Candidate& chosen(const Explanation& e) {
   return *std::find_if(e.candidates.begin(), e.candidates.end(),
                        [&](const Candidate& c) { return c.algorithm == e.choice.algorithm; });

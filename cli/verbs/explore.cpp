@@ -61,7 +61,7 @@ Result<std::vector<const Algorithm*>> algorithms_of(const Flags& flags) {
   return all;
 }
 
-/// Each with room for all ranks.
+/// Returns the topologies of the flags, or else four usual ones with room for all ranks.
 std::vector<std::string> topologies_of(const Flags& flags, const std::vector<int>& ranks) {
   if (!flags.topologies.empty()) return flags.topologies;
   const bool few = *std::max_element(ranks.begin(), ranks.end()) <= 16;

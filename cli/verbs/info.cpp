@@ -49,6 +49,7 @@ Json algorithms_json() {
   return by_collective;
 }
 
+/// Lists every variable that anyccl knows, set or not.
 Json environment_json() {
   Json list = Json::array();
   for (const Variable& variable : variables()) {

@@ -138,7 +138,8 @@ void refuse_others(CLI::App& app) {
         ->group("");  // not in the help
 }
 
-/// Algorithms of --algo-file are known here, for --algo, and to the ranks.
+/// Algorithms of --algo-file are known here, for --algo, and to the ranks. Without --algo or
+/// --all-combinations, ANYCCL_ALGO of the ranks names them.
 Status load_files(Flags& f) {
   if (f.algorithm_file.empty()) return {};
   ANYCCL_TRY(const auto loaded, load_algorithm_files(f.algorithm_file));

@@ -28,6 +28,7 @@ struct Flags {
   bool search = false, json = false, svg = false;
 };
 
+/// Data parallelism gets the rest of the devices. The layout is not checked here.
 Result<Parallelism> layout_of(const Flags& flags, const Cluster& cluster) {
   Parallelism p = flags.layout;
   ANYCCL_TRY(p.schedule, parse_schedule(flags.schedule));
@@ -45,6 +46,7 @@ std::string written(const Report& report, const Flags& flags) {
   return flags.json ? to_json(report) : flags.svg ? to_svg(report) : to_text(report);
 }
 
+/// Returns the report on the measured times of --layer-ms, as text, JSON or SVG.
 Result<std::string> plan_layers(const Flags& flags, const Model& model, const Cluster& cluster) {
   const LayerTimes times{model.layers, flags.layer_ms[0] / 1e3, flags.layer_ms[1] / 1e3,
                          flags.latency_ms / 1e3};
@@ -58,6 +60,7 @@ Result<std::string> plan_layers(const Flags& flags, const Model& model, const Cl
   return written(LayerReport{model, cluster, times}, flags);
 }
 
+/// Returns the report that the flags ask for, as text, JSON or SVG.
 Result<std::string> plan(const Flags& flags) {
   constexpr std::size_t kBest = 10;
   ANYCCL_TRY(const Model model, find_model(flags.model));

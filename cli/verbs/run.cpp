@@ -86,6 +86,7 @@ void add_host_flags(CLI::App& app, Options& o) {
       ->group(group);
 }
 
+/// Reads numbers above 0, such as "3,1,2"; an empty text has none.
 Result<std::vector<int>> parse_ranks(std::string_view text) {
   std::vector<int> numbers;
   std::string_view rest = text;

@@ -21,6 +21,7 @@ Status write_new_file(const std::string& path, const std::string& text) {
   return {};
 }
 
+/// Writes it to a new file, or to the standard output if `path` is empty.
 Status make_secret(const std::string& path) {
   ANYCCL_TRY(const std::string secret, random_secret());
   if (!path.empty()) return write_new_file(path, secret + "\n");

@@ -30,6 +30,7 @@ struct Flags {
   bool links = false, winners = false, json = false;
 };
 
+/// Takes --machine and the flags of single constants; use_calibration() adds --model.
 Result<Machine> machine_of(const Flags& flags) {
   Machine machine;
   if (!flags.machine.empty()) {
@@ -44,7 +45,8 @@ Result<Machine> machine_of(const Flags& flags) {
   return machine;
 }
 
-/// A link of the calibration: the one that is asked for, or else the usual one, or the only one.
+/// Returns the name of a link of the calibration: the one that is asked for, or else the usual one,
+/// or the first one.
 Result<std::string> link_of(const Flags& flags, const Calibration& calibration,
                             const std::string& asked, const std::string& usual) {
   const std::string link = !asked.empty()            ? asked
@@ -93,6 +95,7 @@ Result<SimulationSetting> setting_of(const Flags& flags) {
   return setting;
 }
 
+/// Reads the sizes of --bytes, in the order given.
 Result<std::vector<std::size_t>> sizes_of(const Flags& flags) {
   std::vector<std::size_t> sizes;
   for (const std::string& text : flags.bytes) {
@@ -132,6 +135,7 @@ Result<std::vector<SimulatedRun>> all_runs(const Flags& flags,
   return runs;
 }
 
+/// Simulates all that the flags ask for, and prints the results as text or JSON.
 Status print_table(const Flags& flags, const SimulationSetting& setting) {
   ANYCCL_TRY(const std::vector<const Algorithm*> algorithms, algorithms_named(flags.what));
   ANYCCL_TRY(const std::vector<SimulatedRun> runs, all_runs(flags, algorithms, setting));

@@ -170,7 +170,8 @@ Result<int> measure_all(const Flags& flags) {
   return 0;
 }
 
-/// Measures collectives and prints them beside what the calibration says.
+/// Measures collectives, fits the factors of the calibration to them and writes it to `file` again.
+/// Prints the times beside what it then predicts.
 Result<int> validate(const Flags& flags, const std::string& file) {
   ANYCCL_TRY(const std::string text, read_whole_file(file));
   ANYCCL_TRY(Calibration calibration, read_calibration(text, file));

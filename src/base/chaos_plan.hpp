@@ -30,7 +30,7 @@ struct ChaosPlan {
   /// communicator, over any transport; 0: never.
   std::uint64_t die = 0;
 
-  /// Whether connections have no faults.
+  /// Whether connections have no faults, whatever `die` is.
   bool is_empty() const;
   /// "seed=7,delay=0.01:200us,cut=1e-6,slow=10M"; empty: no faults.
   /// Errors: invalid_argument saying what is wrong where.

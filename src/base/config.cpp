@@ -197,7 +197,7 @@ Status read_size(const char* name, SizeLimits limits, std::size_t& into) {
   return check_size(name, into, limits);
 }
 
-/// "INIT,NET": these; "^NET": all others; ALL or nothing: all.
+/// Sets which subsystems are logged. "INIT,NET": these; "^NET": all others; ALL or nothing: all.
 Status read_subsystems() {
   const std::string text = env_text("ANYCCL_DEBUG_SUBSYS");
   const bool others = text.starts_with('^');
@@ -218,7 +218,7 @@ Status read_subsystems() {
 
 constexpr std::string_view kDumpSignals[] = {"USR1", "USR2"};
 
-Status read_debug() {
+Status set_up_log() {
   std::string level;
   ANYCCL_CHECK(read_choice("ANYCCL_DEBUG", level, kLevels));
   if (!level.empty())
@@ -331,7 +331,7 @@ std::optional<std::string> value_now(std::string_view name) {
 
 Result<Config> read_config() {
   Config c;
-  ANYCCL_CHECK(read_debug());
+  ANYCCL_CHECK(set_up_log());
   report_unknown_names();
   c.algo = env_text("ANYCCL_ALGO");
   c.algo_path = env_text("ANYCCL_ALGO_PATH");

@@ -118,8 +118,9 @@ struct Config {
   std::vector<std::pair<std::string_view, std::string>> of_launchers = {};
 };
 
-/// Errors: invalid_argument naming the variable, its value and what is allowed. Warns once per
-/// process about each ANYCCL_* name it does not know.
+/// Sets level, subsystems and file of the log, too, by ANYCCL_DEBUG and the like. Errors:
+/// invalid_argument naming the variable, its value and what is allowed. Warns once per process
+/// about each ANYCCL_* name it does not know.
 Result<Config> read_config();
 
 }  // namespace anyccl

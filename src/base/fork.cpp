@@ -16,6 +16,7 @@ struct Closing {
   std::vector<int> fds;
   std::vector<std::mutex*> held;
 };
+/// The descriptors that forked children close, and the mutexes that are held across forks.
 Closing& closing() {
   static Closing* const all = new Closing;
   return *all;

@@ -22,7 +22,8 @@ inline std::uint64_t fork_generation() {
   return detail::forks.load(std::memory_order_relaxed);
 }
 
-/// Forked children close `fd` before they do anything else, until keep_in_children(). Any thread.
+/// Forked children close `fd` before they do anything else, until keep_in_children(). Any thread,
+/// once watch_forks() has been called.
 void close_in_children(int fd);
 void keep_in_children(int fd);
 

@@ -55,11 +55,12 @@ Result<std::optional<Launch>> find_launch(const Lookup& lookup);
 Result<std::optional<Launch>> find_launch(const Config& config);
 
 /// Where this process is in a job of several ranks, for programs that can also start ranks
-/// themselves: RANK and WORLD_SIZE (0 if it is not set), else what the launcher says. Absent: in
-/// none.
+/// themselves.
 struct PlaceInJob {
   int rank = 0, size = 0;
 };
+/// RANK and WORLD_SIZE (0 if it is not set), else what the launcher says; absent: in no such job.
+/// Errors: as find_launch().
 Result<std::optional<PlaceInJob>> find_place(const Config& config);
 
 /// The first of the hosts in a list like "node[03-05,9],other": "node03".

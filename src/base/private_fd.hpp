@@ -17,6 +17,7 @@ class PrivateFd {
   explicit PrivateFd(UniqueFd fd);
   PrivateFd(PrivateFd&& other) noexcept
       : fd_(std::move(other.fd_)), generation_(other.generation_) {}
+  /// Swaps the two: `other` closes what this one had.
   PrivateFd& operator=(PrivateFd&& other) noexcept {
     std::swap(fd_, other.fd_);
     std::swap(generation_, other.generation_);

@@ -22,6 +22,8 @@ Status check_devices(const int* devices, int count) {
   return {};
 }
 
+/// Ok, in_progress, or why the communicator failed. First takes over the result of the background,
+/// and looks for failures of peers.
 Status state_of(anycclComm& handle) {
   adopt(handle);
   const bool is_open = handle.open.load(std::memory_order_seq_cst);

@@ -21,7 +21,7 @@ Result<std::optional<DType>> type_in(int value, std::string_view field) {
   return error(Code::invalid_argument, "{} is {}, which is no datatype", field, value);
 }
 
-/// 0: not set.
+/// The number of leaves that sums over all ranks are made of; 0: not set.
 Result<std::uint32_t> leaves_in(int value) {
   constexpr int kMost = 4096;
   if (value == ANYCCL_CONFIG_UNDEF_INT) return std::uint32_t{0};
@@ -29,7 +29,8 @@ Result<std::uint32_t> leaves_in(int value) {
   return error(Code::invalid_argument, "config->leaves is {} instead of 1 to {}", value, kMost);
 }
 
-/// What the fields say that this library uses; the others are accepted as they are.
+/// The fields that this library uses, as CallSettingsTable takes them; the others are accepted as
+/// they are.
 Result<CallSettingsTable::Text> settings_text_of(const anycclCollConfig_t& config) {
   constexpr anycclCollConfig_t kInitial = ANYCCL_COLLCONFIG_INITIALIZER;
   if (config.size != kInitial.size || config.magic != kInitial.magic)

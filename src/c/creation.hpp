@@ -29,7 +29,7 @@ Creation creation_in(const anycclConfig_t* config, Status problem = {},
 anycclResult_t split_by(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
                         const anycclConfig_t* config, const Status& problem) noexcept;
 
-/// Gives `background` a handle, which has its result later.
+/// Gives `background` a handle, which has its result later. Returns in_progress.
 Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<Background> background);
 
 /// For calls that take long, during which another thread may abort it.

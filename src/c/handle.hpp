@@ -94,6 +94,8 @@ bool close_communicator(anycclComm& handle);
 /// Closes handles that were kept by calls when they were destroyed or aborted.
 void empty_left_over();
 
+/// Ends the call. If its handle was destroyed or aborted meanwhile and kept for its calls, the last
+/// of them closes it.
 inline InCall::~InCall() {
   if (handle_ == nullptr) return;
   const bool is_left_over = handle_->is_left_over.load(std::memory_order_relaxed);
@@ -103,6 +105,7 @@ inline InCall::~InCall() {
 }
 
 /// Remembers the message for anycclGetLastError, in `handle` if there is one, and gives the code.
+/// Inside a group, the first error is also that of anycclGroupEnd.
 anycclResult_t report(const Status& status, anycclComm_t handle);
 /// Runs `body` and turns what must not cross the C interface (out of memory) into a code.
 template <typename Body>

@@ -37,7 +37,7 @@ Calls& take_calls();
 /// Threads: each one its own.
 class InCall {
  public:
-  /// `handle`: or null.
+  /// `handle`: or null. Does not look at its `open`: the caller does so afterwards.
   explicit InCall(anycclComm* handle) : handle_(handle) {
     if (handle == nullptr) return;
     Calls& here = calls_here != nullptr ? *calls_here : take_calls();

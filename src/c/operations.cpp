@@ -14,6 +14,7 @@ Result<std::shared_ptr<Operation>> issue_in_stream(const Call& call, anycclComm_
   return batch.issue(comm->comm, call);
 }
 
+/// In a group adds the call to that; else issues it in the stream.
 Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stream) {
   ANYCCL_CHECK(need_stream(stream));
   if (in_group()) return add_to_group(comm, call, stream), Status{};
@@ -36,6 +37,8 @@ anycclResult_t run_or_add(const Call& call, anycclComm_t comm, anycclStream_t st
   });
 }
 
+/// Does what make_work() does, and notes in the handle that the background thread may have its
+/// communicator.
 Result<anycclWork_t> work_of(anycclComm_t comm, std::shared_ptr<Operation> operation,
                              const Call& call) {
   if (!operation->done()) comm->background_progress = true;
@@ -43,6 +46,7 @@ Result<anycclWork_t> work_of(anycclComm_t comm, std::shared_ptr<Operation> opera
 }
 
 /// Nobody waits for a thread whose slice has failed: neither the rest of its team nor their peers.
+/// An error after which no communicator has failed, as of arguments, ends nothing.
 Status end_team(anycclComm& handle, const Status& why, int thread, int threads) {
   std::unique_lock lock(handle.mutex);
   const std::shared_ptr<Team> team = handle.team;  // null if another thread aborts it

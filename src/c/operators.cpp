@@ -78,6 +78,7 @@ Status check_local(const Call& call, const Operator* own) {
   return {};
 }
 
+/// Also checks the call, by check_local().
 Status reduce_local(const Call& call, const Operator* own) {
   ANYCCL_CHECK(check_local(call, own));
   if (call.count == 0) return {};
@@ -94,6 +95,7 @@ Status reduce_local(const Call& call, const Operator* own) {
 
 }  // namespace
 
+/// Returns kNone if there is none, and if `comm` is null, ended or of the parent of this process.
 ReduceOp number_of_created(anycclRedOp_t op, anycclComm_t comm) noexcept {
   if (comm == nullptr || !comm->open || comm->comm->forked()) return Operators::kNone;
   return comm->comm->operators().number_of(static_cast<ReduceOp>(op));

@@ -25,6 +25,7 @@ Result<anycclWork_t> start_in_stream(const anycclPrepared& prepared) {
   return new anycclWork{prepared.comm, std::move(operation), prepared.collective};
 }
 
+/// Returns an error if one of them is null or has a stream.
 Status check_all(const anycclPrepared_t* prepared, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if (prepared[i] == nullptr) return error(Code::invalid_argument, "prepared[{}] is NULL", i);

@@ -61,6 +61,7 @@ Status need_window(anycclComm_t comm, const anycclWindow* win, const char* what)
   return {};
 }
 
+/// Frees one window that was deregistered, if there are more than kMostForgotten of them.
 void drop_closed_windows(anycclComm& comm) {
   const std::lock_guard lock(comm.mutex);
   const auto is_closed = [](const auto& one) { return !one->open; };

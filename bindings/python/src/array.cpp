@@ -93,6 +93,7 @@ Found from_buffer(nb::handle x, const char* name, const DType* dtype = nullptr) 
   return found;
 }
 
+/// Returns numpy.ndarray, and imports NumPy for that at the first call.
 PyTypeObject* ndarray_type() {
   // Not initialized where it is declared: C++ would hold a lock of its own for that, while the
   // import may let another thread have the interpreter's, and that thread come here.

@@ -32,7 +32,9 @@ void bind_codec(nb::module_& m);
 void bind_window(nb::module_& m);
 
 using CommunicatorClass = nb::class_<Communicator>;
+/// Binds creation, and the end: finalize(), destroy(), abort() and revoke().
 void bind_creation(CommunicatorClass& c);
+/// Binds what a communicator is, its time limit, and the creation of operators.
 void bind_state(CommunicatorClass& c);
 void bind_collectives(CommunicatorClass& c);
 void bind_messages(CommunicatorClass& c);

@@ -22,7 +22,8 @@ anycclDataType_t type_of(const Array& x) {
   return static_cast<anycclDataType_t>(x.dtype);
 }
 
-const Array& bytes_in(const Array& payload) {
+/// Returns `payload`; raises InvalidArgument unless it is of uint8.
+const Array& checked_payload(const Array& payload) {
   if (payload.dtype != DType::u8) raise_invalid("a payload is an array of uint8");
   return payload;
 }
@@ -38,7 +39,7 @@ void encode(const std::string& codec, nb::handle x, nb::handle payload) {
   const anycclCodec_t known = codec_of(codec);
   raise_unless_ok(unlocked([&] {
     return anycclCodecEncode(known, from.data, from.count(), type_of(from), to.data,
-                             bytes_in(to).count());
+                             checked_payload(to).count());
   }));
 }
 
@@ -47,7 +48,7 @@ void decode(const std::string& codec, const std::vector<nb::object>& payloads, n
   std::vector<const void*> at;
   for (const nb::object& payload : payloads) {
     from.push_back(Array::read(payload, "payload"));
-    at.push_back(bytes_in(from.back()).data);
+    at.push_back(checked_payload(from.back()).data);
     if (from.back().count() != from.front().count()) raise_invalid("payloads differ in length");
   }
   const Array to = Array::output(out, "out");

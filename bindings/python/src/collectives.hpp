@@ -13,10 +13,12 @@ namespace anyccl::python {
 // collectives.cpp
 nb::object all_reduce(Communicator& c, const Options& how, nb::handle x, const Op& op,
                       nb::handle out, nb::handle accumulate, nb::handle leaves);
+/// The result is `out` or a new array; `x` gives its shape and type, and data at the root alone.
 nb::object broadcast(Communicator& c, const Options& how, nb::handle x, int root, nb::handle out);
 nb::object reduce(Communicator& c, const Options& how, nb::handle x, const Op& op, int root,
                   nb::handle out);
 nb::object scan(Communicator& c, const Options& how, nb::handle x, const Op& op, nb::handle out);
+/// Rank 0 has no result: it gets None, and its `out` is not written.
 nb::object exscan(Communicator& c, const Options& how, nb::handle x, const Op& op, nb::handle out);
 nb::object reduce_scatter(Communicator& c, const Options& how, nb::handle x, const Op& op,
                           nb::handle out, nb::handle accumulate, nb::handle leaves);
@@ -46,7 +48,8 @@ nb::object send(Communicator& c, const Options& how, nb::handle x, int dst, int 
 /// `src` none: of any rank.
 nb::object recv(Communicator& c, const Options& how, nb::handle out, std::optional<int> src,
                 int tag);
-/// The source and the size of the next message of bytes; `src` none: of any rank.
+/// Waits for the next message, and returns its source and its size in bytes; `src` none: of any
+/// rank. Raises InvalidUsage if it is not of uint8, and Timeout.
 std::pair<int, std::size_t> probe_bytes(Communicator& c, std::optional<int> src, int tag);
 /// A Work that receives this message; None if another thread has received it.
 nb::object recv_found(Communicator& c, nb::handle out, int src, int tag);

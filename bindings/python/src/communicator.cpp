@@ -23,7 +23,7 @@ Communicator::Communicator(anycclComm_t handle) : handle_(handle) {
   static_cast<void>(anycclCommCount(handle, &size_));
 }
 
-/// Lets go of arrays that nobody uses any more.
+/// Lets go of all arrays that it keeps; nobody may use them any more.
 void Communicator::release_arrays() {
   kept_.clear();
   windows_.clear();

@@ -59,7 +59,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// JSON.
   std::string metrics();
   void dump(const std::string& path);
-  /// Collectives, here and on all ranks that are left.
+  /// Returns how many collectives this rank has completed, and how many all ranks that are left
+  /// have: 0 until they have shrunk it after a failure.
   std::pair<std::uint64_t, std::uint64_t> completed();
   /// Ranks of this communicator, in the order of the one that they have made.
   std::vector<int> survivors();
@@ -72,6 +73,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   nb::object run(Request&& request, const Options& options);
 
   void finalize(Seconds timeout);
+  /// Completes the issued operations, then frees the communicator. Raises InvalidUsage while
+  /// another thread is in a call.
   void destroy();
   void abort();
   void revoke();
@@ -87,10 +90,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void release_window(anycclWindow_t window) { windows_.erase(window); }
   /// Calls that were issued before, for one that is issued now.
   IssuedOperations& issued() { return issued_; }
-  /// Gives up the complete ones of the operations that it keeps: all, or a few of them.
+  /// Gives up the complete ones of all operations that it keeps, or of a few, and frees the retired
+  /// operators.
   void drop_complete_operations(bool all);
 
-  /// Creates an operator of the library by `make`(op, handle).
+  /// Creates an operator of the library by `make`(op, handle), and returns it for retire() to free.
   template <typename Make>
   anycclRedOp_t create_operator(const Make& make);
   /// Frees the operator at the next call.
@@ -127,6 +131,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
 class Communicator::Call {
  public:
+  /// Raises why no call is possible, if so. While it lives, destroy() and finalize() raise.
   explicit Call(Communicator& comm);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

@@ -22,6 +22,7 @@ thread_local int depth = 0;                                 // of with_interpret
 thread_local bool listens = false;                          // see EndsAtSignals
 thread_local std::optional<nanobind::python_error> caught;  // from a handler, during a call
 
+/// True if the interpreter is ending and lets only another thread go on.
 bool is_interpreter_over() {
 #if PY_VERSION_HEX >= 0x030d0000
   const bool finalizing = Py_IsFinalizing() != 0;

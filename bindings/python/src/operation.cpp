@@ -109,7 +109,8 @@ nb::object Work::wait(Seconds timeout) {
   return operation_->request.result.take();
 }
 
-/// Raises the failure of an operator's function, which the library does not know of.
+/// Marks it complete and lets go of its input. Raises the failure of an operator's function, which
+/// the library does not know of.
 void Work::complete() {
   complete_ = true;
   operation_->request.input = {};

@@ -46,6 +46,7 @@ struct Request {
 
   bool is_other() const { return extras != nullptr && extras->start; }
   Extras& extras_on_demand();
+  /// Returns when it is complete; in a stream, or in a group of the library, at once.
   anycclResult_t launch(anycclComm_t comm, anycclStream_t stream);
 
   anycclCall_t call{};
@@ -84,6 +85,7 @@ using OperationPtr = std::shared_ptr<Operation>;
 /// Operations of a communicator that may be under way; it keeps none of them alive.
 class IssuedOperations {
  public:
+  /// Notes the operation for those that come later, and does not keep it alive.
   void add(const OperationPtr& operation);
   /// For a request that is issued now: copies of its inputs get their elements when all earlier
   /// operations have written; in `stream`, unless it is null, when its turn comes.
@@ -112,6 +114,8 @@ class Work {
   void set_limit(Seconds seconds);
 
  private:
+  /// Sets `complete_` if it is complete or has failed, and never waits. Success while it is under
+  /// way.
   Outcome ask_outcome();
   void complete();
   void need_issued() const;

@@ -7,7 +7,8 @@
 namespace anyccl::python {
 namespace {
 
-/// Integers of any type as int32 of NumPy, in C order.
+/// Integers of any type as int32 of NumPy, in C order, clipped to -2..2^31 - 1. Raises
+/// InvalidArgument for other types.
 nb::object as_int32(nb::handle experts) {
   const nb::module_ numpy = nb::module_::import_("numpy");
   const nb::object array = numpy.attr("asarray")(experts);
@@ -24,6 +25,7 @@ nb::object as_int32(nb::handle experts) {
 /// One exchange at a time, as both use the memory of the routing.
 class Routing::Turn {
  public:
+  /// Raises InvalidUsage while another one lives.
   explicit Turn(Routing& routing) : routing_(routing) {
     if (routing.busy_) raise(anycclInvalidUsage, "another thread is inside a call on this routing");
     routing.busy_ = true;

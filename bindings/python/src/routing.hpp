@@ -34,6 +34,7 @@ class Routing {
 
   void need_rows(const Array& x, std::size_t rows, const char* of) const;
   void read_now(const Array& array) const;
+  /// Combines if `weights` is not null, unweighted where its data is null; else dispatches.
   nb::object exchange(Array in, std::int64_t rows, nb::handle out, const Array* weights);
 
   CommunicatorPtr comm_;

@@ -40,7 +40,8 @@ struct Function {
   }
 };
 
-/// In the thread of the stream.
+/// Calls and deletes `argument`, a Function, in the thread of the stream; throws the text of what
+/// that raised.
 void run_function(void* argument) {
   auto* const function = static_cast<Function*>(argument);
   std::string raised;

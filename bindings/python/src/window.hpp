@@ -24,7 +24,8 @@ class Window : public std::enable_shared_from_this<Window> {
 
   nb::object array() const { return array_.source; }
   bool is_closed() const { return closed_; }
-  /// `offset`: in the peer's part, in elements of `x`.
+  /// Copies `x` to `peer`, and always sends it `signal` then. `offset`: in the peer's part, in
+  /// elements of `x`.
   nb::object put(nb::handle x, int peer, std::int64_t offset, SignalPlace signal,
                  const StreamPtr& stream);
   /// Collective; nothing, if it is closed.

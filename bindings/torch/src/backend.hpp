@@ -217,7 +217,7 @@ class Backend final : public c10d::Backend {
   /// `title`, an "anyccl:...", as profilers show it; null while there is none.
   const char* profiler_title(const char* title) const;
   void check_root(const Job& job, std::int64_t root) const;
-  /// Sets the operator of the last call.
+  /// Sets the operator of the last call, and the type in which it sums, where the options have one.
   void set_operator(Job& job, const c10d::ReduceOp& op, c10::ScalarType type);
 
   // The calls of one pair of tensors.
@@ -228,11 +228,13 @@ class Backend final : public c10d::Backend {
   void separate_output(Job& job, const at::Tensor& output, anycclCall_t& call,
                        const Memory::Blocks& blocks);
 
-  /// The arrays in the calls of `job` are read before it returns, its tensors maybe later.
+  /// Issues `job` if it is async, else runs it to its end. The arrays in its calls are read before
+  /// this returns, its tensors maybe later.
   WorkPtr start(Job& job, at::TensorList inputs, at::TensorList outputs);
   void run(Job& job, at::TensorList inputs, at::TensorList outputs);
   static void issue(const Job& job, anycclComm_t comm, Operation& operation);
   std::shared_ptr<Operation> operation_of(Job& job, at::TensorList inputs, at::TensorList outputs);
+  /// Adds one send or receive to `job`, and starts it.
   WorkPtr message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);
 
   // In this order: torch's logger of DDP casts whatever is called gloo to ProcessGroupGloo, which

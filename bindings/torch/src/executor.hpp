@@ -32,6 +32,7 @@ class Executor : public std::enable_shared_from_this<Executor> {
   static constexpr std::size_t kPlenty = 4, kMost = 64;
   static constexpr std::chrono::seconds kLinger{2};
   bool start_locked() noexcept;
+  /// Runs tasks until there are none for a while; `spare`: only once all other threads are stuck.
   void run_tasks(bool spare);
   bool wait_until_stuck(std::unique_lock<std::mutex>& lock);
   void run_and_release(std::function<void()> task) noexcept;

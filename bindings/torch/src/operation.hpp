@@ -80,7 +80,10 @@ class Operation : public std::enable_shared_from_this<Operation> {
  private:
   static bool await(anycclWork_t work, Clock::time_point deadline);
   void wait_to_the_end();
+  /// Takes the first error of the complete works, or copies results back; then calls the functions
+  /// of at_end(). Only the first call does it.
   void finish();
+  /// Waits until it is complete, and keeps the promises.
   void settle();
 
   const std::shared_ptr<Executor> executor_;
@@ -115,7 +118,7 @@ class OpenOperations {
   void finish_before(const at::Tensor& tensor, bool is_copied);
 
  private:
-  /// With the lock. Returns those that it has looked at, to be freed without it.
+  /// With the lock. Returns all that it has looked at, finished or not, to be freed without it.
   std::vector<std::shared_ptr<Operation>> forget_finished();
 
   std::mutex mutex_;

@@ -47,7 +47,8 @@ class SharedComm {
   /// Ranks of this one that are left after a failure, once it is shrunk.
   std::vector<int> survivors(int size);
 
-  /// `use` may call the communicator; it throws on failure.
+  /// Calls `use` with the communicator, without a lock: other threads may call it, too. Throws once
+  /// it is closed or aborted, and what `use` throws.
   template <typename Use>
   void with(std::string_view name, const Use& use) {
     const User user(*this);
@@ -56,7 +57,8 @@ class SharedComm {
     use(comm_.load());
   }
 
-  /// The failure of the communicator, also after its end.
+  /// Returns the code of the communicator's failure, also after its end; Success or InProgress if
+  /// there is none.
   anycclResult_t error();
   /// Throws if the group has failed, or if `peer` is gone.
   void check_alive(std::string_view name, int peer);

@@ -18,7 +18,7 @@ constexpr int kDimensions = 16;
 /// The work that a sum waits for now. Any thread.
 class Awaited {
  public:
-  /// Called by the thread of the sum.
+  /// Returns the result of `work`, which it does not free. Called by the thread of the sum.
   anycclResult_t wait(anycclWork_t work) {
     set(work);
     const anycclResult_t result = anycclWorkWait(work);
@@ -106,7 +106,8 @@ class Exchange {
         tag_(tag),
         timeout_ms_(timeout_ms) {}
 
-  /// Row r of `all` gets the header of rank r. It has its place among the group's collectives.
+  /// Issues an all-gather: row r of `all` gets the header of rank r. It has its place among the
+  /// group's collectives.
   OpenWork gather(const at::Tensor& header, const at::Tensor& all) const {
     anycclCall_t call = {};
     call.size = sizeof call;

@@ -41,6 +41,7 @@ bool lay_out(const std::vector<std::byte*>& memory, const std::vector<std::size_
   return true;
 }
 
+/// Returns the number of elements of each tensor, in units of Element.
 std::vector<std::size_t> counts_of(at::TensorList tensors) {
   std::vector<std::size_t> counts;
   counts.reserve(tensors.size());

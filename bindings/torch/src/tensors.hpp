@@ -18,6 +18,7 @@ struct Element {
   std::size_t bytes;  // of one unit
   bool reducible;
 };
+/// A type that the library does not have goes as bytes, and cannot be reduced.
 Element element_of(c10::ScalarType type);
 
 /// Throws RuntimeError with "anyccl: NAME: TEXT".
@@ -26,6 +27,7 @@ Element element_of(c10::ScalarType type);
 void check_tensor(const char* name, const at::Tensor& tensor);
 /// All are dense tensors in host memory, and of the type of `like`.
 void check_tensors(const char* name, at::TensorList tensors, const c10::TensorOptions& like);
+/// Returns the only tensor, after check_tensor(); refuses any other number of them.
 const at::Tensor& check_single(const char* name, at::TensorList tensors);
 /// Fails for an invalid operator, in the words of torch where it has some. Not for PREMUL_SUM.
 anycclRedOp_t operator_of(const char* name, const c10d::ReduceOp& op, c10::ScalarType type);
@@ -70,7 +72,7 @@ class Memory {
   std::vector<CopyBack>& copies() { return copies_; }
 
  private:
-  /// Whether it can be used where it is.
+  /// Whether it can be used where it is: it is plain, and no earlier call of the job writes there.
   bool is_direct(const at::Tensor& tensor) const;
   void note_written(const at::Tensor& tensor);
   /// Waits for what earlier operations of the group still write there.

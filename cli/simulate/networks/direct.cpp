@@ -88,6 +88,7 @@ std::uint32_t next_around(std::uint32_t at, std::uint32_t to, std::uint32_t n) {
   return (2 * forward <= n ? at + 1 : at + n - 1) % n;
 }
 
+/// Makes the torus of `dims`: one dimension is a ring, and dimensions of 2 are a hypercube.
 Network circles(const NetworkParams& params, const std::vector<std::uint32_t>& dims) {
   std::uint32_t ends = 1;
   for (const std::uint32_t dim : dims) ends *= dim;

@@ -42,6 +42,8 @@ class Lists {
   };
   Lists() { newest_.store(new List{catalog_.all}, std::memory_order_release); }
   const List& newest() const { return *newest_.load(std::memory_order_acquire); }
+  /// Publishes a longer list with `algorithm` at its end; older lists stay as they are. One thread
+  /// at a time.
   void add(const Algorithm& algorithm) {
     auto* const longer = new List(newest());
     longer->before = &newest();
@@ -54,6 +56,7 @@ class Lists {
   std::atomic<const List*> newest_;  // Stored with release when a list is whole; read with acquire.
 };
 
+/// Those of this process, with the algorithms of all collectives.
 Lists& lists() {
   static Lists* const lists = new Lists;  // never destroyed: streams may run during exit
   return *lists;

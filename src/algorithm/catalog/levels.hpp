@@ -59,9 +59,10 @@ struct Level {
 };
 
 /// Sums `range` over the members of the first level and, for the parts that this rank leads, over
-/// the levels above; then shares the results. Groups may be uneven: one takes as many parts at a
-/// time as it has members, in order, so nobody has more than one in hand. Everyone who leads a part
-/// has done with all parts before it, so nobody waits in a circle.
+/// the levels above; then shares the results, which all members have in the output, at the chunks
+/// of `range`. Groups may be uneven: one takes as many parts at a time as it has members, in order,
+/// so nobody has more than one in hand. Everyone who leads a part has done with all parts before
+/// it, so nobody waits in a circle.
 inline void sum_over(Builder& b, Rank me, std::span<const Level> levels, Slice range,
                      std::vector<std::uint32_t> path = {}) {
   if (levels.empty()) return;

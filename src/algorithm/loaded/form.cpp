@@ -14,6 +14,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
+/// The ranks of the peers as integers.
 std::vector<int> numbers_of(const PeerList& peers) {
   std::vector<int> numbers;
   for (const Rank peer : peers) numbers.push_back(index(peer));

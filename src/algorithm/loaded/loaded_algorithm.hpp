@@ -49,6 +49,8 @@ class LoadedAlgorithm {
   };
   struct Proofs;
 
+  /// The steps to replay for a shape: those written for just its hosts, if no root other than 0
+  /// turns the ranks, else those for any hosts. Null: there are none.
   const WrittenSize* find(const Shape& shape) const;
   Schedule replay(const WrittenSize& size, const Shape& shape, Rank me, bool copies_input) const;
   Proof proof_of(const WrittenSize& size) const;

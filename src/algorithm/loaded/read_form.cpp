@@ -57,12 +57,13 @@ struct Value {
     if (!fits) return wrong("{} is not a number from {} to {}", shown(json), least, most);
     return json.get<std::uint32_t>();
   }
+  /// Ok if it is a list of at most `most` elements.
   Status list(std::size_t most) const {
     if (!json.is_array()) return wrong("{} is not a list", shown(json));
     if (json.size() > most) return wrong("has {} elements; {} are the most", json.size(), most);
     return {};
   }
-  /// An object with `needed` and perhaps some of `others`, and nothing else.
+  /// Ok if it is an object with `needed`, perhaps some of `others`, and nothing else.
   Status object(std::initializer_list<const char*> needed,
                 std::initializer_list<const char*> others) const {
     if (!json.is_object()) return wrong("{} is not an object", shown(json));
@@ -110,7 +111,7 @@ class SizeReader {
   }
 
  private:
-  /// The words after the operation, without a place, which is remembered.
+  /// How many words follow the operation, without a place, which is remembered.
   Result<std::size_t> words_of(const Value& value) {
     const Json& json = value.json;
     if (!json.is_array() || json.empty() || !json[0].is_string())
@@ -188,7 +189,8 @@ class SizeReader {
     return {};
   }
 
-  /// One number of a slice, after its sign; absent: `usual`.
+  /// Takes one number of a slice, with its sign, from `rest`. Without that sign `into` stays as it
+  /// is. False: it is no number, or too large.
   static bool take(std::string_view& rest, char sign, std::uint32_t& into) {
     if (sign != 0 && !rest.starts_with(sign)) return true;
     if (sign != 0) rest.remove_prefix(1);

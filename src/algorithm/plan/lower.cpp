@@ -93,6 +93,8 @@ class Lowering {
                  chunk_text(peer, peer.steps[lost.step].src, lost.piece), index(mine_.rank));
   }
 
+  // Ok if `m` has as many chunks as the piece of `step` that receives it, each of the same size
+  // class. Their origins may differ.
   Status compare(std::uint32_t step, std::size_t piece, const Schedule& peer,
                  const Message& m) const {
     const Slice &dst = mine_.steps[step].dst, &src = peer.steps[m.step].src;
@@ -151,7 +153,7 @@ class Lowering {
       out.count = step.src.count;
       if (split) out.src += k * step.src.stride, out.src_stride = 0;
       const std::uint32_t pieces = split || step.src.stride == 0 ? 1 : peers_of(step);
-      for (std::uint32_t p = 0; p < pieces; ++p) own_operand();
+      for (std::uint32_t p = 0; p < pieces; ++p) add_own_operand();
       publish(out, lending_.may_lend(i, split ? k : 0, split ? 1 : pieces));
       finish(out, i);
       if (!split) return;
@@ -237,7 +239,7 @@ class Lowering {
     const bool receives = step.op == Op::recv || step.op == Op::recv_reduce;
     for (std::size_t k = 0; k < step.peers.size(); ++k) {
       if (!receives || step.peers[k] == mine_.rank) {
-        own_operand();
+        add_own_operand();
         continue;
       }
       plan_.refs.push_back(operand_[i][k].ref);
@@ -247,14 +249,15 @@ class Lowering {
     }
   }
 
-  void own_operand() {
+  void add_own_operand() {
     plan_.refs.push_back({me(), 0, 0});
     plan_.read_from.emplace_back();
     ++operands_;
   }
 
-  // `stays`: what is published is not overwritten before it has been read. A message that is passed
-  // on and not stored is nowhere in own memory.
+  // Numbers the publication of `out`, and marks it lendable if it is. `stays`: what is published is
+  // not overwritten before it has been read. A message that is passed on and not stored is nowhere
+  // in own memory.
   void publish(PlanStep& out, bool stays) {
     out.publication = static_cast<std::uint16_t>(published_++);
     const bool stored = (out.flags & PlanStep::store) != 0,
@@ -264,6 +267,7 @@ class Lowering {
       out.flags |= PlanStep::lendable;
   }
 
+  // Appends `out` with its number of operands and its tick. `from`: the first step that is in it.
   void finish(PlanStep& out, std::uint32_t from) {
     out.operands = operands_;
     if (reads_peer_) out.tick = ++ticks_;
@@ -275,6 +279,7 @@ class Lowering {
     return static_cast<std::uint32_t>(step.peers.size());
   }
 
+  // Cuts off the scratch chunks behind the last one that a step of the plan uses.
   void drop_unused_scratch() {
     std::uint32_t used = 0;
     const auto use = [&](std::uint8_t space, std::uint32_t first, std::uint32_t stride,

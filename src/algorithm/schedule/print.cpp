@@ -6,6 +6,7 @@
 namespace anyccl {
 namespace {
 
+// "4", or "4..6": the chunks of piece k, without their space.
 std::string range_text(const Schedule& s, const Slice& slice, std::size_t k) {
   auto first = slice.first + static_cast<std::uint32_t>(k) * slice.stride;
   const std::uint32_t chunks = s.chunks(slice.space);
@@ -26,7 +27,7 @@ std::string peers_text(const Schedule& s, const Step& step) {
   return fmt::format("{}", fmt::join(others, " "));
 }
 
-// Piece by piece where they differ: "output[0] = from 0, output[1] = input[1], ..."
+// A copy or receive, without pieces that are in place already: "output[0] = from 0, ..."
 std::string moves_text(const Schedule& s, const Step& step) {
   std::vector<std::string> parts;
   for (std::size_t k = 0; k < step.peers.size(); ++k) {

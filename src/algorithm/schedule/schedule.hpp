@@ -87,6 +87,7 @@ class Builder {
   Builder& send(Rank to, Slice src) { return send(PeerList{to}, src); }
   Builder& recv(PeerList from, Slice dst, Slice own = {});
   Builder& recv(Rank from, Slice dst) { return recv(PeerList{from}, dst); }
+  /// dst = the sum of the messages, and of `own` where `from` names this rank.
   Builder& recv_reduce(PeerList from, Slice own, Slice dst);
   Builder& recv_reduce(Rank from, Slice own, Slice dst);  ///< dst = own + message
   PeerList everyone() const;                              ///< Ranks 0..n-1, self included.
@@ -99,6 +100,7 @@ class Builder {
     std::int64_t writer = -1;
     std::vector<std::uint32_t> readers;
   };
+  /// Appends the step with its dependencies, unless it moves nothing.
   Builder& add(Step step);
   /// The steps that the next one, which touches these cells, has to wait for.
   std::vector<std::uint32_t> dependencies(const Schedule::Access& access);

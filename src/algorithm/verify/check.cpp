@@ -27,6 +27,7 @@ bool reaches(const Schedule& s, std::uint32_t from, std::uint32_t to) {
   return false;
 }
 
+// Piece k of the slice exists, and this rank knows the sizes of its chunks.
 Status check_slice(const Schedule& s, std::uint32_t step, const Slice& slice, std::size_t k) {
   const std::uint32_t room = s.chunks(slice.space);
   const std::uint32_t first = slice.first + static_cast<std::uint32_t>(k) * slice.stride;

@@ -200,6 +200,7 @@ bool Engine::advance(Lane& lane) {
   return true;
 }
 
+// Whether the step can run. If so, the lane's clock takes in the posts that allow it.
 bool Engine::is_ready(Lane& lane, const PlanStep& step) {
   const Ref* refs = plan(lane).refs.data() + step.first_ref;
   for (std::uint32_t k = 0; k < step.operands; ++k)
@@ -229,6 +230,8 @@ std::vector<std::vector<TermId>> Engine::load_operands(Lane& lane, const PlanSte
   return values;
 }
 
+// The chunks that `ref`, number `at` of Plan::refs, reads. Counts them as sent and as read, and the
+// lane's clock takes in the publication's.
 std::vector<TermId> Engine::receive(Lane& lane, const Ref& ref, std::size_t at,
                                     std::uint32_t count) {
   Publication& p = *find_publication(lane, ref);

@@ -112,6 +112,8 @@ Result<std::unique_ptr<CodedAllReduce>> CodedAllReduce::create(Comm& parent, int
   return why;
 }
 
+/// Makes the communicators that the sums need, by splits of `parent`, and measures whether the
+/// codec pays, if `use` says so. All ranks of `parent` call it.
 Status CodedAllReduce::make(Comm& parent, Use use, const std::string& name) {
   const bool has_hosts = std::ranges::count(host_of_, host_of_[0]) < size_;
   ANYCCL_CHECK(check_level(parent, has_hosts, codec_, use));

@@ -106,6 +106,7 @@ Status CodedExchange::send_chunks(Piece& piece) {
   return {};
 }
 
+/// Adds up the payloads of this rank's chunk, and starts to give their sum to all ranks.
 Status CodedExchange::add_chunk(Piece& piece) {
   recode(kernels_, codec_, piece.received.all(ranks()), chunk(piece, me()).count, piece.sums[me()],
          divisor_);

@@ -141,6 +141,7 @@ Status dispatch(const Exchange& x, anycclRouting& handle, Comm& comm) {
 /// The sum of the rows of one token, each times its weight.
 class WeightedSum {
  public:
+  /// `weights`: null if all are 1.
   static Result<WeightedSum> make(const Exchange& x, const void* weights, int choices) {
     WeightedSum sum(x, weights, static_cast<std::size_t>(choices));
     ANYCCL_TRY(sum.plus_, reduce_kernel(x.dtype, ReduceOp::sum));
@@ -176,7 +177,8 @@ class WeightedSum {
         choices_(choices),
         products_(weights == nullptr ? 0 : kMostAtOnce * x.row()) {}
 
-  /// The first ones replace the zeros, whose sign a sum would keep.
+  /// to = the sum of the sources; the first ones replace the zeros, whose sign a sum would keep.
+  /// Returns how many sources there are now: `to` alone, or none if there were none.
   std::size_t flush(const void** sources, std::size_t found, std::byte* to) {
     if (found > 0) plus_(to, nullptr, sources, found, x_.width);
     sources[0] = to;

@@ -48,6 +48,7 @@ struct Blocks {
   const anycclDataType_t* types = nullptr;  ///< One for each block: `displs` is in bytes then.
 };
 
+/// Appends a message for each neighbor, also where its block is empty.
 Status add_messages(const Blocks& blocks, const RankTopology::Neighbors& neighbors,
                     anycclDataType_t datatype, std::vector<BlockMessage>& to) {
   const std::size_t element =

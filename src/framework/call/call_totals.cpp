@@ -6,6 +6,7 @@
 
 namespace anyccl {
 
+/// Adds each call to the sums of those with the same collective, kind, algorithm and protocol.
 void CallTotals::add(std::span<const RecordedCall> calls) {
   const auto is_like = [](const RecordedCall& a, const RecordedCall& b) {
     return a.algorithm == b.algorithm && a.count == b.count && a.collective == b.collective &&

@@ -21,8 +21,9 @@ Recorder::Recorder(std::size_t entries, bool is_traced) : is_traced_(is_traced) 
   sum_at_ = entries + 1;
 }
 
-/// Some at a time, so that most calls find nothing to do: as many as there are up to the next
-/// multiple, so that they do not cross the end of the ring.
+/// Adds the oldest records, done or not, to the sums before new ones take their places. Some at a
+/// time, so that most calls find nothing to do: as many as there are up to the next multiple, so
+/// that they do not cross the end of the ring.
 void Recorder::sum_up() {
   const std::uint64_t most = std::min<std::uint64_t>(64, entries_), oldest = sum_at_ - entries_;
   const std::uint64_t count = most - oldest % most;

@@ -137,7 +137,7 @@ class Recorder {
     at(number).ended = clock_.ticks();
     at(number).state = ok ? RecordState::done : RecordState::failed;
   }
-  /// A thread has waited for it since `since`.
+  /// Notes in its record that a thread has waited for it since `since`.
   void await(std::uint64_t number, std::uint64_t since) {
     if (!keeps(number)) return;
     const std::uint64_t issued = at(number).issued;

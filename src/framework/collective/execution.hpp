@@ -100,6 +100,7 @@ class Execution final : public Operation {
   /// Does what advance() does, but may spin for a fraction of a microsecond for what is missing.
   bool advance_patiently();
   void awaited(std::vector<Rank>& ranks) const override;
+  /// Returns a hash of where all lanes are, which changes when one of them moves.
   std::uint64_t progress() const override;
   std::uint64_t sequence() const { return position_.sequence; }
   /// "step 2 of 6 of all_reduce/ring, tile 3 of 8"
@@ -132,6 +133,7 @@ class Execution final : public Operation {
     std::uint32_t outs = 0;
     std::byte* out[kMostRoutes] = {};
   };
+  /// Makes the lists of the lane long enough for the step with the most operands.
   void make_room(Lane& lane) const;
   void enter(Lane& lane, std::uint32_t tile);
   bool has_next(const Lane& lane) const {
@@ -158,6 +160,7 @@ class Execution final : public Operation {
                              std::uint32_t operand) const;
   bool is_missing(const Lane& lane, const PlanStep& step, std::uint32_t operand) const;
   void consume(const Lane& lane, const PlanStep& step, const BoundStep& bound);
+  /// Tells all transports that this rank has read all up to the tick of `step` in this lane.
   void post(const Lane& lane, const PlanStep& step);
   void leave_step(Lane& lane, const PlanStep& step, const BoundStep& bound);
   Incoming incoming(const Lane& lane, const BoundStep& bound, std::uint32_t operand) const;
@@ -169,6 +172,8 @@ class Execution final : public Operation {
                         std::byte* dst, std::byte* second) const;
   void announce();
   void announce_first();
+  /// Tells all transports that the steps are done; once no peer needs this rank any more, makes the
+  /// result and completes, unless there is a problem(). Returns whether no peer does.
   bool settle();
 
   std::uint32_t me_;

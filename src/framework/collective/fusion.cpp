@@ -33,6 +33,7 @@ bool is_local_at_root(Collective collective) {
          collective == Collective::gather;
 }
 
+/// Whether a call of its collective and operator may be a part of one, whatever its size.
 bool is_fusible(const Call& call) {
   return has_equal_blocks(call.collective) && !call.is_point_to_point() &&
          call.collective != Collective::barrier && !Operators::is_created(call.op) &&
@@ -106,6 +107,7 @@ std::size_t count_alike(std::span<const Call* const> calls, const PlanningFacts&
   return std::max<std::size_t>(1, alike);
 }
 
+/// Returns 0 in place of `most`, if that is the shortest.
 std::chrono::milliseconds shortest_limit(std::span<const Call* const> calls,
                                          std::chrono::milliseconds most) {
   std::chrono::milliseconds shortest{0};
@@ -120,6 +122,7 @@ std::chrono::milliseconds shortest_limit(std::span<const Call* const> calls,
   return has_default && default_is_shorter ? std::chrono::milliseconds{0} : shortest;
 }
 
+/// Returns the index of the root's own block among those of its larger side.
 std::size_t FusedCall::own_block() const {
   return call_.collective == Collective::broadcast ? 0
                                                    : static_cast<std::size_t>(index(call_.root));

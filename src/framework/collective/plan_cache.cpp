@@ -44,6 +44,8 @@ struct KnownSizes {
   std::size_t average = 0;  ///< Elements per block; 0: no rank knows all.
   std::uint64_t hash = 0;
 };
+/// Returns the count of equal blocks; of a v-form whose sizes all ranks know, their average and
+/// hash.
 KnownSizes known_sizes(const Call& call, int size) {
   KnownSizes known;
   if (has_equal_blocks(call.collective)) return {call.count, 0};

@@ -37,6 +37,7 @@ bool is_in_wide_steps(const ElementTypes& types) {
   return types.output == types.input && tree_for(types.input) == Order::tree_in_one_step;
 }
 
+/// Whether results are truth values. Those of bitwise operators are so for bool alone.
 bool is_logical(ReduceOp op, DType dtype) {
   return dtype == DType::boolean || op == ReduceOp::land || op == ReduceOp::lor ||
          op == ReduceOp::lxor;

@@ -157,6 +157,7 @@ class Binder {
     return bytes;
   }
 
+  /// Returns which bytes of a peer's publication the operand is; of an own one, the rank alone.
   Incoming wanted(std::uint32_t ref, std::uint32_t count) const {
     const std::vector<Origin>& origins = plan_.read_from[ref];
     Incoming in;
@@ -252,6 +253,7 @@ class Binder {
     }
   }
 
+  /// Whether a peer reads that chunk of what the step publishes.
   bool is_read(const PlanStep& step, std::uint32_t chunk) const {
     const std::vector<Reader>& readers = plan_.readers[step.publication];
     return std::any_of(readers.begin(), readers.end(), [&](const Reader& r) {

@@ -174,6 +174,7 @@ void BackgroundProgress::sleep_until_needed(std::unique_lock<std::mutex>& lock) 
   }
 }
 
+/// Makes progress in each of them once; sleeps if nothing has moved for long and `watched` is true.
 /// Without the lock.
 void BackgroundProgress::look(const std::vector<CommPtr>& comms, bool watched, int& idle_polls) {
   bool moved = false;
@@ -273,7 +274,7 @@ void BackgroundProgress::give_back(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-/// Without the lock.
+/// Runs the chores that are due, each without the lock.
 void BackgroundProgress::do_chores(std::unique_lock<std::mutex>& lock) {
   for (std::size_t i = 0; i < chores_.size() && !stopping_; ++i) {
     Chore& chore = chores_[i];

@@ -21,6 +21,7 @@ Result<std::shared_ptr<CallSequence>> CallSequence::begin_for_job(Comm& comm) {
   return made;
 }
 
+/// Becomes a part of the sequence that this thread is in, if it is in one.
 void CallSequence::borrow() {
   if (comm_->forked()) return;
   ProgressLock progress_lock = comm_->loop_.progress_lock();
@@ -31,6 +32,8 @@ void CallSequence::borrow() {
   has_begun_ = is_part_ = true;
 }
 
+/// Waits for the turn, then keeps the order for `caller`. has_begun_ stays false, without an error,
+/// after a failure and where this thread keeps the order already.
 Status CallSequence::keep(CallerId caller, bool is_job, const Deadline& deadline) {
   if (comm_->forked()) return comm_->failure();
   ProgressLock progress_lock = comm_->loop_.progress_lock();

@@ -38,6 +38,7 @@ namespace anyccl {
 class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLoop::Work {
  public:
   explicit Comm(Membership membership);
+  /// Gives the sums of its calls to the process. Shutdown says goodbye to the peers, not this.
   ~Comm();
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
@@ -109,7 +110,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// Aborts where the program has ended a wait of its own, see Interrupt. Without locks.
   void interrupt() override;
   /// Ok, or why the communicator cannot be used: it has failed, or belongs to the parent of this
-  /// process. In a forked child nothing waits and no peer is talked to.
+  /// process. In a forked child nothing waits and no peer is talked to. Shutdown::finish() does not
+  /// return once more a failure that was returned here.
   Status failure() const;
   /// The operators of the program. Any thread, but not in a forked child.
   Operators& operators() { return queue_.plans().operators(); }
@@ -137,6 +139,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
                : Status();
   }
   IssuedCalls enqueue_collectives(std::span<const Call* const> calls, std::span<const Gate> gates);
+  /// Queues a collective, or adds a message to those that are open.
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate);
   void keep_extra_going();
   void go_on(Gate gate);
@@ -149,6 +152,8 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
     return true;
   }
   std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate);
+  /// Returns the reason why the operation never will be done, as far as can be seen, for fail(); or
+  /// Ok. Writes a dump if its wait was logged as a long one.
   Status check_stalled(Operation& operation, const Execution* collective);
   void fail(const Status& why);
   Status fail_without_memory(const Call& call);

@@ -164,9 +164,9 @@ bool ProgressLoop::progress_in_background() {
   return moved;
 }
 
-/// A thread has a call to make. The background thread has the progress lock nearly all the time, so
-/// when it loses its core it mostly holds it: on that core the other thread would find it locked
-/// again and again.
+/// If a thread has a call to make, gives the core away and returns true. The background thread has
+/// the progress lock nearly all the time, so when it loses its core it mostly holds it: on that
+/// core the other thread would find it locked again and again.
 bool ProgressLoop::stands_back() const {
   if (!is_wanted()) return false;
   ::sched_yield();

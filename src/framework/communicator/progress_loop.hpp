@@ -103,6 +103,7 @@ class ProgressLoop {
                 Deadline deadline);
   /// Makes progress if nobody else does; true if anything moved.
   bool progress();
+  /// Calls Work::diagnose() once, unless another thread has the progress lock.
   void diagnose();
   /// Sleeps shortly, after progress() found nothing for long.
   void sleep_briefly();

@@ -32,8 +32,9 @@ Status Shutdown::end_late() {
   return why;
 }
 
-/// Whether there is nothing left to wait for; `late` is why then. The caller holds the progress
-/// lock.
+/// For the holder of the progress lock: whether the wait is over, with the status of finish() in
+/// `late`. It then ends windows and messages of this rank to itself, or at `deadline` everything;
+/// after a failure nothing is left to end.
 bool Shutdown::has_ended(Deadline deadline, Status& late) {
   if (!comm_.failure_.happened() && comm_.is_over())
     if (const Status bad = comm_.diagnosis_.glance(comm_.sequence());

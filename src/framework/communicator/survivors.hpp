@@ -29,9 +29,10 @@ class Survivors {
   /// The number that was noted last; 0: there is none.
   std::uint64_t agreed() const { return comm_.agreed_.load(std::memory_order_relaxed); }
   /// For a caller that waits for these peers elsewhere: ok, or why one will not come, as far as is
-  /// known here.
+  /// known here. A problem that peers report fails the communicator.
   Status absence(std::span<const Rank> wanted);
-  /// After a failure: whether `peer` has taken leave, and so will not carry on.
+  /// After a failure: whether `peer` has taken leave, and so will not carry on; false while another
+  /// thread is at work here.
   bool has_left(Rank peer);
   /// "operation 3, barrier, of communicator tp", if `peer` has made that call, and this rank has
   /// not; empty: as far as is known it has not, or another thread is at work here.

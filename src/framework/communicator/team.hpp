@@ -36,6 +36,7 @@ class Team {
   /// JSON of what all of them have done, see docs/observe/metrics.md.
   std::string metrics_text() const;
   Result<ReduceOp> add_operator(const Operator& op);
+  /// Removes it from the first communicator alone: calls of the team look for it there.
   Status remove_operator(ReduceOp handle);
   void abort(const Status& why);          ///< Any thread.
   Status finish(Deadline deadline = {});  ///< See Shutdown.

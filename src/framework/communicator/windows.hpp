@@ -22,7 +22,10 @@ class WindowRegistry {
   Status remove(std::uint32_t window);
 
  private:
+  /// Exchanges sizes and problems with all ranks, and keeps the sizes, which puts need. Errors: the
+  /// problem of any rank, or windows of different numbers.
   Status agree(std::uint32_t window, std::size_t bytes, const Status& problem);
+  /// Ends the window here, without waiting. A put that is still landing fails the communicator.
   Status close(std::uint32_t window);
 
   Comm& comm_;

@@ -91,7 +91,8 @@ Status Diagnosis::check_timeout(Operation& operation, const Execution* collectiv
                report_.text(operation, collective));
 }
 
-/// All ranks wait in a collective. A message may be one that a rank receives some time or other.
+/// Whether something here waits for `operation`, as always for a collective; if not, its wait
+/// counts anew. A message may be one that a rank receives some time or other.
 bool Diagnosis::is_waited_for(Operation& operation, const Execution* collective) const {
   if (collective != nullptr || waits_for_all_ || operation.is_awaited()) return true;
   operation.rest();

@@ -69,7 +69,8 @@ class MessageMatcher {
   /// Requests that may wait for a peer in vain: the first of each queue, and those that something
   /// waits for.
   std::vector<std::shared_ptr<Operation>> waiting() const;
-  /// The rank whose message is wanted first, which may be kAnySource; none: no receive waits.
+  /// A rank whose message something waits for, or kAnySource if only receives of any source are
+  /// waited for; none: no receive is.
   std::optional<Rank> awaited_sender() const;
   /// One whose own time limit is over, or null.
   std::shared_ptr<MessageRequest> late() const;
@@ -133,6 +134,7 @@ class MessageMatcher {
   static bool has_sends(const Pair& pair) {
     return pair.open != nullptr && !pair.open->sends.empty();
   }
+  /// Whether nothing is before a receive that is called now: it may get the pair's next message.
   bool is_next(const Pair& pair) const {
     return (pair.open == nullptr || (pair.open->arriving == nullptr && pair.open->early.empty() &&
                                      pair.open->receives.empty())) &&
@@ -163,6 +165,8 @@ class MessageMatcher {
   std::shared_ptr<Operation> send(const Call& call, Gate gate);
   std::shared_ptr<Operation> wait_for(const OneSidedCall& call, Gate gate,
                                       std::uint32_t poll_budget);
+  /// Completes `receive` with a message that is in memory here, kept or of this rank to itself, or
+  /// with an error if types or counts differ.
   void copy_to_receive(const MessageRequest& early, MessageRequest& receive);
   struct Found {
     Queue* queue = nullptr;

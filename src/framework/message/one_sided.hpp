@@ -58,7 +58,8 @@ class OneSided {
   std::vector<std::uint64_t> sent() const;
   /// A put or signal of this rank to itself. Null: it is done.
   std::shared_ptr<Operation> put_to_itself(const OneSidedCall& call, Gate gate);
-  /// A wait that has taken its signals.
+  /// Returns a wait for the next signals, as many as each of `signals` says, which no later wait
+  /// gets.
   std::shared_ptr<ArrivalWait> take_signals(std::span<const anycclWaitSignalDesc_t> signals,
                                             Gate gate);
   /// A wait until as many puts and signals of each rank have landed.
@@ -82,7 +83,8 @@ class OneSided {
   /// Where the next message of `from` goes to: a header into a room of that peer, what the header
   /// has announced into the window. Empty: it is refused, see problem().
   std::span<std::byte> place_of_next(Rank from, const Envelope& envelope);
-  /// It is there.
+  /// The message fills that place: a header is checked and its short put moved into the window, and
+  /// what is complete is counted. Otherwise see problem().
   void landed(Rank from);
   /// The problem of a message that came, or ok.
   const Status& problem() const { return problem_; }
@@ -92,7 +94,7 @@ class OneSided {
   void append_waiting(std::vector<std::shared_ptr<Operation>>& operations) const;
   /// Completes everything with `why`; nothing lands any more.
   void end(const Status& why);
-  /// Completes with `why` the waits that only this rank itself can end.
+  /// Completes all waits with `why`. The caller knows that only this rank itself could end them.
   void end_own(const Status& why);
 
  private:

@@ -117,6 +117,7 @@ class CollectiveQueue {
   std::size_t memory_bytes() const;
 
  private:
+  /// Returns a collective with its own copy of `call`, but no plan and no place yet.
   std::shared_ptr<QueuedCollective> make(const Call& call) const {
     return std::make_shared<QueuedCollective>(KeptCall(call, me_.rank, me_.size), me_.rank,
                                               routes_);

@@ -60,6 +60,7 @@ class Tracks {
     std::string name;
     std::int64_t free_at;  // of messages
   };
+  /// Appends it, even if there is one of this name; returns its number.
   std::size_t add(Track track) {
     tracks_.push_back(std::move(track));
     return tracks_.size();

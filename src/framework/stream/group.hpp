@@ -44,6 +44,7 @@ class CallGroup {
   Result<std::vector<Batch>> make_batches() const;
   static Comm::IssuedCalls issue(const Run& run);
   Status run_in_one_communicator();
+  /// Issues all calls, gives those of streams to their streams, and waits for the others.
   Status issue_and_wait() const;
 
   std::vector<Entry> entries_;

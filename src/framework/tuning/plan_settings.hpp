@@ -75,6 +75,8 @@ class CallSettingsTable {
     std::string algorithms, protocols;
     CallSettings settings;
   };
+  /// Returns the place of the entry, of the first `count`, that is equal but for the tag; else
+  /// `count`.
   std::size_t find(const Text& text, std::size_t count) const;
   static Status parse(const Text& text, Entry& into);
 

@@ -71,7 +71,8 @@ Rule best_all_reduce(const TunerQuery& q) {
           measured_all_reduce(q) ? kMeasured : kRuleOfThumb};
 }
 
-/// Barriers of 2 to 16 ranks, and broadcasts of 8, were measured on 2 cores: docs/adr/0024.
+/// Returns kMeasured for barriers of 2 to 16 ranks and broadcasts of 8, as they were measured on 2
+/// cores (docs/adr/0024), else kRuleOfThumb.
 std::string_view measured_meeting(const TunerQuery& q) {
   const int n = q.shape.size;
   const bool on_two_cores = !q.network && (n == 2 || q.ranks_per_core > 1);

@@ -82,12 +82,15 @@ class Verification {
   bool has_result() const;
   /// Whether ranks have the same results.
   bool is_alike() const;
+  /// Returns the giver and the reader of a block as one number; of a block for all, the giver.
   std::uint64_t route(std::size_t from, std::size_t to) const;
   std::uint64_t self_hash(const std::uint64_t* block) const;
   const std::uint64_t* given_by(std::size_t r) const;
   bool hears_from(std::size_t r) const;
   void scale_by_factor(std::uint64_t* words) const;
 
+  /// Fails if the words that came from rank `r` are damaged or were for another rank: then the
+  /// check itself went wrong.
   Status check_block(std::size_t r) const;
   Status compare_moved() const;
   Status compare_sums() const;
@@ -95,6 +98,7 @@ class Verification {
   Status compare_words(std::size_t set) const;
   Status compare_alike() const;
   Status wrong(const std::string& how) const;
+  /// Returns "elements 0..63 at rank 2 (host n7, pid 4711)".
   std::string elements_of(std::size_t set) const;
   std::string name(std::size_t r) const { return name_of_(Rank{static_cast<std::int32_t>(r)}); }
   std::string what() const;

@@ -40,22 +40,22 @@ Backoff::Next Backoff::next() {
   // The policy knows waits of ranks that have a core: a turn of many takes as many times longer.
   const WaitStep step = policy_.step(kind_, (now - since_) / crowding_);
   how_ = step.how;
-  if (how_ == How::sleep) return sleep_until_expected(step, now);
+  if (how_ == How::sleep) return next_timed_sleep(step, now);
   if (now - checked_ < std::min<Clock::duration>(crowding_ * kCheckEvery, kLongSleep))
     return Next::poll;
   checked_ = now;
   return Next::check;
 }
 
-Backoff::Next Backoff::sleep_until_expected(const WaitStep& step, Clock::time_point now) {
-  if (step.until_expected == 0ns) return fall_asleep();
+Backoff::Next Backoff::next_timed_sleep(const WaitStep& step, Clock::time_point now) {
+  if (step.until_expected == 0ns) return next_untimed_sleep();
   sleep_time_ = std::min<std::chrono::nanoseconds>(crowding_ * step.until_expected, kLongSleep);
   alarm_ = now + sleep_time_;
   return Next::sleep;
 }
 
 /// Nothing is known about the end of the wait.
-Backoff::Next Backoff::fall_asleep() {
+Backoff::Next Backoff::next_untimed_sleep() {
   sleep_time_ = ++sleeps_ > kShortSleeps ? kLongSleep : kSleep;
   return Next::sleep;
 }
@@ -74,7 +74,7 @@ Backoff::Next Backoff::next_on_contended_host() {
   if (checked_ == Clock::time_point()) checked_ = now;
   if (now - checked_ < kCheckEvery) return Next::doze;
   checked_ = now;
-  return fall_asleep();
+  return next_untimed_sleep();
 }
 
 /// The wait is over.

@@ -53,8 +53,9 @@ class Backoff {
   using Clock = std::chrono::steady_clock;
   using How = WaitStep::How;
   Next next_on_contended_host();
-  Next sleep_until_expected(const WaitStep& step, Clock::time_point now);
-  Next fall_asleep();
+  /// Says to sleep until what is awaited is about to come, if that is known.
+  Next next_timed_sleep(const WaitStep& step, Clock::time_point now);
+  Next next_untimed_sleep();
   void learn();
 
   probe::Contention& contention_;

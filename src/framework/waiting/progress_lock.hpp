@@ -16,6 +16,7 @@ class ProgressLock {
   ProgressLock& operator=(const ProgressLock&) = delete;
   bool try_lock() { return held_ = !word_.exchange(true, std::memory_order_acquire); }
   bool owns_lock() const { return held_; }
+  /// Wakes nobody. Nothing happens if it is not held.
   void unlock() {
     if (held_) word_.store(false, std::memory_order_release);
     held_ = false;

@@ -26,8 +26,8 @@ class Channel {
 
   Channel(std::shared_ptr<Link> link, std::shared_ptr<Context> context, Flow& flow)
       : link_(std::move(link)), context_(std::move(context)), flow_(flow) {}
-  /// What still comes is dropped. The peer is told, if neither say_goodbye() nor abort() has
-  /// done so.
+  /// What still comes is dropped. If neither say_goodbye() nor abort() was called, it aborts, but
+  /// not as the last one on the link, whose end says the same.
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -51,7 +51,7 @@ class Channel {
   /// Sends a small frame along with the next one, which follows at once; returns what send() does.
   bool send_ahead(FrameHeader header, const std::byte* payload);
   /// Sends what is queued, for all contexts, as far as the socket takes it; whether nothing is
-  /// left.
+  /// left, or, on a link on demand, the peer takes nothing more from this context.
   bool flush();
   bool idle() const { return link_->out_.idle(); }
   /// A message of the transport, which next_notice() gives to the peer. Any thread.
@@ -83,13 +83,15 @@ class Channel {
   bool has_left();
   /// The stream has ended, or takes nothing more, without a goodbye.
   bool is_dead();
-  /// The first collective of which the peer was sent data when it was gone; 0: none.
+  /// The first collective of which the peer was sent data when it was gone; 0: none, or the peer
+  /// has aborted.
   std::uint64_t unread() const;
   /// Whether is_dead() because the peer's host does not answer.
   bool is_silent();
   /// How the peer's process has ended, as Transport::how_ended() says it.
   std::string how_ended() const;
-  /// Looks whether the peer's host still answers; costs a system call.
+  /// Looks whether the peer's host still answers; costs a system call. With ANYCCL_CHECKSUM it also
+  /// sends a credit, by which the peer notices a missing frame.
   void look_for_silence();
   /// Nothing more will come.
   bool is_gone();
@@ -99,6 +101,7 @@ class Channel {
   // --- sleep ------------------------------------------------------------------------------------
   /// What to wait for with poll(2); fd -1 if nothing can come.
   pollfd poll_entry();
+  /// Whether the link has read bytes, of any context, that no call has looked at yet.
   bool holds_unread();
   /// Ends the sleep of a peer that waits for this link.
   void ring();
@@ -116,11 +119,12 @@ class Channel {
   /// Ends the stream after what was sent, unless another communicator of this rank may use it, or
   /// one that has failed and not left.
   void close_last();
-  /// After abort(): ends the stream where the peer does not take it, so that it learns at least
-  /// that this rank is gone.
+  /// After abort(): ends the stream where the peer does not take it and no other communicator may
+  /// use it, so that the peer learns at least that this rank is gone.
   void close_if_stuck();
 
  private:
+  /// Whether another communicator uses the link, or may: always true of a link on demand.
   bool is_shared();
   bool is_over() const;
   void note_unread(const FrameHeader& header);

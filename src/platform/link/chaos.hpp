@@ -33,7 +33,7 @@ class Chaos final : public SecureStream::Wire {
   // --- bytes ------------------------------------------------------------------------------------
   /// Another connection has taken the place of one that was lost.
   void note_connected();
-  /// As sendmsg(2).
+  /// As sendmsg(2), but may take less, or end the connection.
   ssize_t write(int fd, const msghdr& message);
   /// What `receive` does to `parts`, which become shorter, as readv(2) would.
   template <typename Receive>
@@ -49,7 +49,7 @@ class Chaos final : public SecureStream::Wire {
   ssize_t receive(int fd, std::span<std::byte> into) override;
   /// Whether nothing may be read yet.
   bool holds_back() const;
-  /// `bytes` were read into `parts`.
+  /// `bytes` were read into `parts`: may flip bits of them, and delay the next read.
   void has_read(std::span<const iovec> parts, std::size_t bytes);
 
  private:

@@ -77,7 +77,7 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   /// After attach(): whether something is to be exchanged before both ends have what was under way
   /// on a connection that is lost; what to poll for.
   bool is_resuming(pollfd& entry);
-  /// Goes on with that.
+  /// Goes on with that: reads what has arrived, and sends what is queued.
   void take_in();
   /// The connector says that there will be no connection, because of `why`; remote_error: the
   /// member is gone.
@@ -95,8 +95,8 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   /// As long as the result lives, the end of a communicator does not end the stream: another one is
   /// being created and is about to open its context.
   std::shared_ptr<void> claim();
-  /// Whether the other end may still be used: neither side has closed it. Nothing in a forked
-  /// child.
+  /// Whether the other end may still be used: there is a connection, and neither side has closed
+  /// it. False in a forked child.
   bool is_alive();
   /// Whether one of the two has spoken of this context. Takes in what has arrived.
   bool has_context(ContextKey key);

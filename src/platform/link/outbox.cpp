@@ -96,7 +96,7 @@ void Outbox::send_ahead(const FrameHeader& header, const std::byte* payload) {
 bool Outbox::send(const FrameHeader& header, const std::byte* payload,
                   std::span<const int> descriptors) {
   if (!seals_ && chaos_ == nullptr) return transmit(header, payload, header.bytes, descriptors);
-  if (chaos_ != nullptr && is_overtaken(header, payload)) return true;
+  if (chaos_ != nullptr && reorder(header, payload)) return true;
   return put(header, payload, descriptors);
 }
 
@@ -154,8 +154,9 @@ void Outbox::transmit_behind(const Head& head, const std::byte* payload, std::si
   note_queued();
 }
 
-/// Keeps a small data frame for after the next one, and sends the one that was kept before.
-bool Outbox::is_overtaken(const FrameHeader& header, const std::byte* payload) {
+/// For chaos: sends the frame that was kept before, behind this one if this is data; else it may
+/// keep this one, if it is small data. Whether it has taken this one: if not, the caller sends it.
+bool Outbox::reorder(const FrameHeader& header, const std::byte* payload) {
   if (header.type == kData && !overtaken_.empty()) {
     put(header, payload, {});
     release_overtaken();
@@ -276,7 +277,8 @@ std::size_t Outbox::write_now(std::span<iovec> parts, std::span<const int> descr
   }
 }
 
-/// Why the peer is gone shows when its stream is read to the end.
+/// Loses the connection if another may replace it; else nothing more is sent. Why the peer is gone
+/// shows when its stream is read to the end.
 void Outbox::fail(int problem) {
   if (resend_ != nullptr && resend_->link.lose(problem)) return;
   broken_ = true;

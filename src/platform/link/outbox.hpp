@@ -68,7 +68,8 @@ class Outbox {
   int problem() const { return problem_; }
   /// The peer will read nothing more: drops what is queued and all that comes.
   void discard();
-  /// Ends the stream after what was sent: the peer reads an end of file.
+  /// Ends the stream after what the socket has taken: the peer reads an end of file. What is still
+  /// queued is not sent.
   void close();
   bool is_closed() const { return closed_; }
 
@@ -87,7 +88,7 @@ class Outbox {
                 std::span<const int> descriptors);
   template <typename Head>
   void transmit_behind(const Head& head, const std::byte* payload, std::size_t bytes);
-  bool is_overtaken(const FrameHeader& header, const std::byte* payload);
+  bool reorder(const FrameHeader& header, const std::byte* payload);
   void release_overtaken();
   template <typename Head>
   std::size_t write_small(const Head& head, const std::byte* payload, std::size_t bytes);
@@ -101,6 +102,7 @@ class Outbox {
   std::size_t write_queued();
   void drop_sent();
   int fd() const { return fd_.load(std::memory_order_relaxed); }
+  /// Updates queued(), which threads without the lock read.
   void note_queued() {
     const std::size_t encrypted = secure_ == nullptr || broken_ ? 0 : secure_->unsent();
     // Without the greeting of the peer it is not known whether all is sent.

@@ -22,7 +22,7 @@ constexpr char kTooMuchCredit[] = "that it has read more than it was sent";
 // one more system call, which is cheaper than copying this much.
 constexpr std::size_t kDirect = 8192;
 
-/// A frame of so many bytes has come whole.
+/// Counts a frame of so many bytes that has come whole, and acknowledges what came if that is due.
 void note_frame(Resend* resend, std::size_t bytes) {
   if (resend == nullptr) return;
   resend->note_came(bytes);
@@ -342,7 +342,8 @@ bool Reader::receive_payload() {
   return true;
 }
 
-/// Whether the frame has come as it was sent.
+/// Checks the frame and adds it to the arrivals. Whether it is there now: not if it was damaged,
+/// came twice, was dropped or is of no interest.
 bool Reader::finish_frame() {
   if (seals_ && !dropped_ && !link::fits(seal_, target_, frame_.bytes))
     return damaged(kDamaged), false;

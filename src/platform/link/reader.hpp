@@ -96,6 +96,7 @@ class Reader {
  private:
   static constexpr std::size_t kSome = 1024, kAll = ~std::size_t{0};  // frames
 
+  /// As read() and read_some(): takes in at most `most` data frames.
   bool read(Flow* mine, const Wanted* wanted, std::size_t most);
   std::size_t head_bytes() const { return seals_ ? sizeof(SealedHeader) : sizeof(FrameHeader); }
   bool next_header(const Wanted* wanted, std::size_t& controls);
@@ -108,9 +109,12 @@ class Reader {
   bool finish_frame();
 
   bool fill(std::size_t most);
+  /// Reads as readv(2), once the greeting of the connection is there.
   ssize_t receive(iovec* parts, std::size_t count);
   ssize_t receive_greeting();
+  /// Reads as readv(2), through the encryption or the chaos of the link, if it has one.
   ssize_t receive_bytes(iovec* parts, std::size_t count);
+  /// Reads as readv(2), straight from the socket, and keeps descriptors that come along.
   ssize_t receive_some(iovec* parts, std::size_t count);
   void keep_descriptors(msghdr& message);
   bool note_read(ssize_t result);

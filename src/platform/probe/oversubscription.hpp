@@ -33,6 +33,7 @@ class OversubscriptionMonitor {
     Registration(OversubscriptionMonitor& monitor, int ranks, long beside, std::uint64_t generation)
         : monitor_(&monitor), ranks_(ranks), beside_(beside), generation_(generation) {}
     Registration(Registration&& other) noexcept { *this = std::move(other); }
+    /// Swaps the two: the registration that was here ends with `other`.
     Registration& operator=(Registration&& other) noexcept {
       std::swap(monitor_, other.monitor_);
       std::swap(ranks_, other.ranks_);

@@ -41,6 +41,7 @@ struct F32 {
 };
 struct Bf16 {
   static constexpr std::size_t kBytes = 2;
+  /// Returns a vector of elements as doubles.
   [[gnu::always_inline]] static Doubles widen(const unsigned char* from) {
     const Words bits = __builtin_convertvector(load<std::uint16_t>(from), Words) << 16;
     return __builtin_convertvector(reinterpret_cast<Floats>(bits), Doubles);
@@ -77,6 +78,7 @@ struct F8E5M2 {
 };
 struct F8E4M3 {
   static constexpr std::size_t kBytes = 1;
+  /// Returns a vector of elements as doubles.
   [[gnu::always_inline]] static Doubles widen(const unsigned char* from) {
     const Words bits = __builtin_convertvector(load<std::uint8_t>(from), Words);
     return widen_small<20>(bits & 0x7fU, (bits & 0x80U) << 24, 0x1p120F, 0x7f);
@@ -85,7 +87,8 @@ struct F8E4M3 {
 
 // --- loops --------------------------------------------------------------------------------------
 
-/// As many vectors of sums and squares at a time as registers hold.
+/// Adds `count` rows to `sums`, each times its weight, and the squares of their elements, without
+/// it, to `squares`: as many vectors at a time as registers hold.
 template <typename Type>
 void add_floats(const void* rows, std::size_t count, const double* weights, double* sums,
                 double* squares) {

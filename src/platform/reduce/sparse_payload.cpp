@@ -113,6 +113,7 @@ class Taker {
   std::size_t ties_;
 };
 
+/// Writes the place of each marked element in the block, 16 bits each.
 void write_places(std::byte* to, const SparseMarks& marks, std::size_t words) {
   for (std::size_t i = 0; i < words; ++i)
     for (std::uint64_t word = marks[i]; word != 0; word &= word - 1) {

@@ -130,7 +130,8 @@ Status TlsStream::check_key() const {
   return error(Code::remote_error, "the TLS handshake did not use the key of this connection");
 }
 
-/// A call of OpenSSL has not done what it should.
+/// Notes why a call of OpenSSL with this result failed, unless it only wants more bytes, and sends
+/// the peer the alert of a failed check.
 void TlsStream::fail(int result) {
   const int why = SSL_get_error(ssl_.get(), result);
   if (why == SSL_ERROR_WANT_READ || error_ != 0 || has_ended_) return ERR_clear_error();

@@ -29,6 +29,7 @@ class TlsStream final : public SecureStream {
   /// Null after the handshake.
   const Key* key() const { return is_ready_ ? nullptr : &key_; }
 
+  /// Ok does not mean that the handshake is done: see is_ready().
   Status shake_hands(int fd) override;
   bool is_ready() const override { return is_ready_ && unsent() == 0; }
   short events() const override;
@@ -37,6 +38,7 @@ class TlsStream final : public SecureStream {
   ssize_t read(int fd, std::span<const iovec> parts) override;
   ssize_t write(int fd, std::span<const iovec> parts) override;
   std::size_t unsent() const override { return out_.size() - sent_; }
+  /// False: the socket takes nothing more. True does not mean that all is sent: see unsent().
   bool flush(int fd) override;
   bool holds_unread() const override { return SSL_has_pending(ssl_.get()) == 1; }
   void close(int fd) override;

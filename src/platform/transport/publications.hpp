@@ -86,7 +86,7 @@ class Publications {
 
   // --- publishing -------------------------------------------------------------------------------
   /// Whether offer() would take `bytes` bytes at `memory`: then a result that is stored there needs
-  /// no room of the transport's own.
+  /// no room of the transport's own. By default as Abilities::takes_any_memory says.
   virtual bool would_take(std::size_t /*bytes*/, const std::byte* /*memory*/,
                           bool /*lendable*/) const {
     return abilities_.takes_any_memory;

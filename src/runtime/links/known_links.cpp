@@ -122,6 +122,7 @@ class LinksOfGroup::Reunion {
     }
     return {};
   }
+  /// Opens a channel over the next link to be tried, and sends a proof over it.
   Status greet() {
     const UsableLink& link = links_[next_++];
     auto channel = link.link->open(context_, peer_);
@@ -155,6 +156,7 @@ class LinksOfGroup::Reunion {
     channel_->say_goodbye();
     channel_.reset();
   }
+  /// Returns the links to the peer that this process has now and may use.
   std::vector<UsableLink> known() const {
     return usable_links(group_.members[uindex(context_->me)], group_.members[uindex(peer_)],
                         force_network_, encrypts_);

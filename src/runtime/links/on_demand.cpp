@@ -129,6 +129,8 @@ class ConnectingThread {
     const std::lock_guard lock(mutex_);
     return stopping_;
   }
+  /// Begins the connections that are wanted, and appends the entries of the group; lowers `wait` to
+  /// its next timeout.
   void prepare(ConnectedGroup& group, int& wait) {
     {
       const std::lock_guard lock(group.mutex);
@@ -148,6 +150,7 @@ class ConnectingThread {
     ends_.push_back(entries_.size());
     wait = group.machine.poll_ms(wait);
   }
+  /// Attaches new connections to their links; a link that could not be connected is given up.
   static void progress(ConnectedGroup& group, std::span<const pollfd> entries);
   static void give_up(ConnectedGroup& group);
 

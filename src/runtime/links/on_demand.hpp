@@ -12,8 +12,9 @@
 
 namespace anyccl {
 
-/// The peers, by rank, that connect on demand: none of a group of at most ANYCCL_CONNECT_ALL ranks.
-/// The same for both ends of a pair.
+/// The peers, by rank, that connect on demand: those of other hosts, with `force_network` all; but
+/// none of a group of at most ANYCCL_CONNECT_ALL ranks without ANYCCL_RECONNECT. The same for both
+/// ends of a pair.
 std::vector<bool> connected_on_demand(const Config& config,
                                       const std::vector<bootstrap::Hello>& members, Rank me,
                                       bool force_network);

@@ -204,7 +204,8 @@ std::optional<Agreement::Statement> Agreement::find_decision() {
   return found == peer.decisions.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// Nothing, as long as one of those that are left has neither decided nor followed.
+/// Returns the decision that another rank has taken already, or makes one once all that are left
+/// follow this rank; until then returns nothing.
 std::optional<Agreement::Statement> Agreement::lead() {
   bool is_complete = mine_.fixed.follows == index(me_);
   for (std::size_t r = 0; r < peers_.size(); ++r) {

@@ -90,16 +90,19 @@ class Agreement {
   };
   static constexpr std::int32_t kDecided = -1;
 
+  /// Has no channels yet: among() opens them.
   Agreement(Comm& parent, std::shared_ptr<link::Context> context);
   void begin(const Ballot& mine);
   void follow(Rank leader);
   void send_to_all(const Statement& statement);
   void listen();
   void look_for_leavers();
+  /// Records a statement of `peer` and the ranks that it knows to be gone; ignores a malformed one.
   void take_statement(Peer& peer, std::span<const std::byte> payload);
   Rank leader() const;
   std::optional<Statement> find_decision();
   std::optional<Statement> lead();
+  /// Makes the decision of the leader from the ballots of all that are left.
   Statement decision_of_all() const;
   Decision adopt(const Statement& decision);
   Status allow_more(std::optional<Deadline>& last) const;

@@ -38,6 +38,7 @@ std::string short_value(const std::string& value) {
   return fmt::format("{}...#{:x}", value.substr(0, kShown), hash_of(value));
 }
 
+/// Appends NAME=value, shortened if it is long; an empty value adds nothing.
 void add_setting(std::string& text, std::string_view name, const std::string& value) {
   if (!value.empty())
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, short_value(value));

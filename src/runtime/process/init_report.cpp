@@ -25,7 +25,8 @@ std::string range_text(const std::vector<int>& ranks) {
   return text;
 }
 
-/// Settings that are not the default, as "NAME=value".
+/// Returns the ANYCCL_ variables that are set, even to a default, as "NAME=value", without the
+/// secret.
 std::vector<std::string> changed_settings() {
   std::vector<std::string> set;
   for (const Variable& variable : variables())

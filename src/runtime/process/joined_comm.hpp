@@ -29,7 +29,10 @@ class JoinedComm final : public CommHost {
   /// Links that still live.
   std::vector<std::shared_ptr<link::Link>> links() const;
 
+  /// Returns the pid of `rank`, or 0 if it is not known, as on another host.
   int process_of(Rank rank) const override;
+  /// Names a call of another communicator of both that `rank` has made, and this rank has not;
+  /// empty if none is known.
   std::string call_elsewhere(Rank rank) const override;
   void note_ended(const Membership& me, const SpentCalls& calls) const override;
 

@@ -29,12 +29,13 @@ class Process {
   ProcessMetrics& metrics() { return metrics_; }
   /// From now on the metrics are written into this folder, again and again, and at exit.
   void report_in(const std::string& folder);
-  /// What a rank of this process does in other communicators than `id`; see
-  /// CommHost::call_elsewhere().
+  /// Names a call that `rank` has made in another communicator than `id`, and this process has not;
+  /// empty if none is known. See CommHost::call_elsewhere().
   std::string call_elsewhere(const bootstrap::Hello& rank, std::string_view id);
   /// From now on the signal asks for dumps of all communicators.
   void dump_at(int signal);
-  /// The exit handler of this library runs before those that were registered earlier.
+  /// Registers the exit handler of this library, unless that is done: it runs before those that
+  /// were registered earlier.
   void prepare_exit();
   bootstrap::UniqueIds& unique_ids() { return unique_ids_; }
 

@@ -37,7 +37,10 @@ class Meaning {
     int changes = 0;
   };
   std::string key(int rank) const;
+  /// Throws once `rank` has written other members several times, or has given up over them; this
+  /// rank's last mark says then that it gives up, too.
   void check(int rank);
+  /// Returns the text of the error that `rank` means the members `theirs`, and this rank others.
   std::string difference(int rank, const std::string& theirs) const;
   void set(const std::string& mark);
 

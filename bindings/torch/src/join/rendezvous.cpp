@@ -237,7 +237,8 @@ Answer invite(c10d::Store& store, int size, std::chrono::milliseconds timeout, M
           [&store, size, text] { answer_late(store, size, text); }};
 }
 
-/// Says the name again every two seconds: it may have been deleted with that of a rank that died.
+/// Whether rank 0 has answered before `deadline`. Says the name again every two seconds: it may
+/// have been deleted with that of a rank that died.
 bool wait_for_answer(c10d::Store& store, const Claim& claim, Clock::time_point deadline,
                      Meaning& meaning) {
   const auto look = twice_a_second([&] {

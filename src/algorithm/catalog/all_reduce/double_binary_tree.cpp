@@ -25,7 +25,9 @@ struct Half {
     children = ranks_at(node.children, -1, n);
   }
   bool leaf() const { return children.empty(); }
-  PeerList family(Rank me) const {  // in rank order, but for the edge of the second tree
+  /// Returns this rank and its children, without its parent: in rank order, but for the edge of the
+  /// second tree. It must have children.
+  PeerList family(Rank me) const {
     PeerList family = children;
     family.insert(family.begin() + 1, me);
     return family;

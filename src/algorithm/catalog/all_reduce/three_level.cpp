@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kGroup = 4;  // at most, and no group of a host has two less than another
 
+/// Makes runs of at most kGroup ranks, whose sizes differ by one at most.
 std::vector<PeerList> groups_of(const PeerList& host) {
   const std::size_t count = (host.size() + kGroup - 1) / kGroup;
   std::vector<PeerList> groups(count);

@@ -76,7 +76,7 @@ class SliceSum {
     return all;
   }
 
-  /// The sums of all nodes of my piece, in the order of the nodes.
+  /// Receives the sums of all nodes of my piece; lists them in parts_, in the order of the nodes.
   void receive_node_sums(Slice own) {
     std::vector<std::uint32_t> next(leaders_.size());
     for (std::size_t h = 0; h < leaders_.size(); ++h) {

@@ -95,6 +95,8 @@ class Exchange {
     mine_[there] = {sorted.space, sorted.first + static_cast<std::uint32_t>(me) * senders, senders};
   }
 
+  /// Brings my blocks from host `there` to their places in the output. Receives them first, unless
+  /// this rank is the one that hands them out.
   void unpack(std::size_t there) {
     const PeerList& senders = hosts_[there];
     const Rank from = leader_for(here_, there);

@@ -123,7 +123,8 @@ Status Acceptor::begin_handshake(UniqueFd socket, const Listener& listener) {
   return {};
 }
 
-/// Those that are here may prove themselves first; of silent ones one goes for each that comes.
+/// Nobody is accepted until the oldest pending peer has had time to prove itself; then it is
+/// dropped. With none pending, all that wait are turned away and `why` is returned.
 Status Acceptor::on_shortage(const Status& why) {
   if (pending_.empty()) {
     turn_away_waiting();

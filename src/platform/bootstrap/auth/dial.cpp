@@ -136,7 +136,8 @@ Status Dial::advance_attempt(Attempt& attempt) {
                to_string(endpoint));
 }
 
-/// Whether it is connected now.
+/// Sets `connected` if it is so now; it is ok, too, if it may still be. Errors: it failed, took too
+/// long, or leads to another user's process.
 Status Dial::check_connected(Attempt& attempt) {
   const Endpoint& endpoint = target_.endpoints[attempt.endpoint];
   pollfd entry{attempt.socket.get(), POLLOUT, 0};

@@ -98,6 +98,8 @@ class Dial {
   /// Whether its time is over; the next one at its endpoint gets more.
   bool note_if_overdue(const Attempt& attempt);
   Status check_trust(const Attempt& attempt) const;
+  /// Keeps `why` for problems(). The next attempt may start at once, or in a moment at the same
+  /// endpoint if its queue was full.
   void note_failure(std::size_t endpoint, const Status& why);
   const Attempt* attempt_at(std::size_t endpoint) const;
   std::string problem_of(std::size_t endpoint) const;

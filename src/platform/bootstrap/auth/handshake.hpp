@@ -92,8 +92,9 @@ class Handshake {
                                     bool encrypts = false);
 
   /// Goes on as far as the nonblocking socket allows. Errors: remote_error when the peer closed the
-  /// connection; invalid_argument when it is no anyccl process, knows another secret or is another
-  /// version; system_error, also when it refused().
+  /// connection, has no such meeting or is not welcome; invalid_argument when it is no anyccl
+  /// process, knows another secret or is another version; system_error, also when it has no
+  /// descriptor left.
   Status advance(int fd);
   bool done() const { return phase_ == Phase::done; }
   /// The events to poll(2) for until done().
@@ -126,6 +127,7 @@ class Handshake {
   Status check_beginning() const;
   Status on_message();
   Status on_greeting();
+  /// Checks the acceptor's proof. This end's own is left to send_proof().
   Status on_answer();
   Status on_proof();
   Status on_accepted();

@@ -67,6 +67,7 @@ std::string_view name_of(std::string_view word) {
   return word.substr(0, word.find('='));
 }
 
+/// Returns the value of a variable; "not set" if it is missing or empty.
 std::string value_in(std::string_view settings, std::string_view name) {
   for (const std::string_view word : words_of(settings))
     if (name_of(word) == name && word.size() > name.size() + 1)

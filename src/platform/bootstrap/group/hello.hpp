@@ -70,7 +70,7 @@ std::string unix_name_of(const Hello& hello);
 std::vector<Address> addresses_of(const Hello& hello);
 
 /// Whether what came over the wire can be used: texts end, addresses are addresses, rank < size.
-/// Errors: invalid_argument; invalid_usage for another version of anyccl.
+/// Errors: invalid_argument.
 Status check_hello(const Hello& hello);
 
 /// Ranks a and b may use shared memory; connecting and mapping must still succeed.

@@ -20,6 +20,7 @@ struct RanksNear {
   long on_host = 0;
   long in_containers_beside = 0;  ///< On the same machine, in other network namespaces.
 };
+/// Counts the ranks near `mine` in `hellos`, which has it, too.
 RanksNear ranks_near(const Hello& mine, std::span<const Hello> hellos);
 
 }  // namespace anyccl::bootstrap

@@ -7,6 +7,7 @@
 namespace anyccl::bootstrap {
 namespace {
 
+/// Without its interface, too.
 Address without_port(Address address) {
   address.port = 0;
   address.scope = 0;

@@ -34,7 +34,7 @@ std::vector<std::byte> encode_table(std::span<const Hello> hellos);
 /// its place. Whatever `encoded` holds, nothing is read beyond it, and the memory taken is that of
 /// `size` hellos at most.
 ///
-/// Errors: remote_error when these are not that; invalid_argument, invalid_usage as check_hello().
+/// Errors: remote_error when these are not that; invalid_argument as check_hello().
 Result<std::vector<Hello>> decode_table(Bytes encoded, std::uint32_t size);
 
 }  // namespace anyccl::bootstrap

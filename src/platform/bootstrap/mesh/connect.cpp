@@ -34,14 +34,17 @@ class Mesh {
 
  private:
   Status ask_acquaintances();
+  /// Waits for events into entries_, the acceptor's first; nothing is advanced.
   Status poll_once(Deadline deadline);
   Status advance_dials();
+  /// Makes it the connection with `peer`, which has none yet.
   void take_connection(Connection connection, std::uint32_t peer);
   Status take_accepted();
   bool is_missing(std::uint32_t peer) const { return !known_[peer] && !sockets_[peer].fd; }
   bool is_expected(std::uint32_t peer) const {
     return peer > me_ && peer < members_.size() && is_missing(peer);
   }
+  /// Whether a connection of acquaintances_ to `peer` is being tried; until then it is not dialed.
   bool is_tried(std::uint32_t peer) const {
     return acquaintances_ != nullptr &&
            acquaintances_->tries(Rank{static_cast<std::int32_t>(peer)});

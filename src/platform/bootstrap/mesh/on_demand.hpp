@@ -46,8 +46,8 @@ class OnDemand {
   void want(Rank peer);
   /// The connection was lost. `limit`: how long the call may take.
   void want_again(Rank peer, std::chrono::milliseconds limit);
-  /// From now on members that it has not connected are refused, and are not called. Needs no
-  /// memory.
+  /// Ends its calls, and drops the outcomes that were not taken. From now on members that it has
+  /// not connected are refused, and are not called. Needs no memory.
   void give_up();
 
   /// Appends what to poll for; the same number of entries goes to progress().
@@ -73,12 +73,15 @@ class OnDemand {
   };
 
   void call(Rank peer, std::chrono::milliseconds limit);
+  /// Whether `from` may connect to this rank now. If so, stops this rank's own dial to it for a
+  /// moment.
   bool make_way_for(std::uint32_t from);
   void take_accepted();
   void advance_calls();
   void advance(std::uint32_t peer, Call& call);
   Status start_dial(std::uint32_t peer, Call& call);
   void note_connected(Connection connection, std::uint32_t peer);
+  /// Ends the call and excludes `peer`: it is not called or let in any more.
   void note_failed(std::uint32_t peer, Status why);
   std::vector<Acceptor::Listener> listeners() const;
   std::size_t count_dials() const;

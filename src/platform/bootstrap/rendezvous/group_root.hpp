@@ -45,7 +45,8 @@ class GroupRoot {
   int poll_ms(int most) const;
   /// `ready`: sockets of the set, also of other groups.
   void progress(std::span<const pollfd> entries, std::span<const int> ready);
-  /// No more ranks can come in, for `why`.
+  /// No more ranks can come in, for `why`: the group fails. If it has its answer, a system_error is
+  /// ignored.
   void fail_to_accept(const Status& why);
   /// Tells it to ranks that wait, unless there is an answer. Those on their way get a moment to
   /// come and hear it, too, if it `waits_for_late`.
@@ -53,8 +54,8 @@ class GroupRoot {
 
   /// Ranks may still come: not all are there.
   bool is_open() const { return answer_.kind != Frame::table; }
-  /// Every member has the table, or has been told why it was stopped. After another failure the
-  /// group goes on telling it to late ranks.
+  /// Every member has the table, or has been told why it was stopped, or the time for that is over.
+  /// After another failure the group goes on telling it to late ranks.
   bool finished() const;
   bool has_begun() const { return table_.joined() > 0 || !arriving_.empty(); }
   std::size_t arriving() const { return arriving_.size(); }
@@ -69,9 +70,12 @@ class GroupRoot {
 
   /// Errors: why the group cannot be formed; once there is an answer, why nothing works any more.
   Status step(std::span<const pollfd> entries, std::span<const int> ready);
+  /// Makes `why` the answer of the group. If it has one already, or none can be made, the group
+  /// ends.
   void fail(const Status& why);
   Status read_from_arriving(std::span<const pollfd> entries);
   Status read_hello(Member& member);
+  /// Lets the rank wait for the answer, or sends it the answer if there is one.
   Status join(Member member, const HelloFrame& frame);
   Status add(const HelloFrame& frame);
   bool is_known(const Hello& hello) const;
@@ -81,6 +85,8 @@ class GroupRoot {
   Status send_place(int socket, const Place& place, const Hello* teller);
   void note_timeout(const HelloFrame& frame);
   Status serve_waiting(std::span<const int> ready);
+  /// Takes the reports of a rank that waits. Errors: why the group cannot be formed, also that a
+  /// rank has left.
   Status hear(Member& member);
   Status check_timeouts() const;
   Status lost_rank_error() const;

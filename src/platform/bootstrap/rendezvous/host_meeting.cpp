@@ -24,8 +24,8 @@ Result<Connection> call_leader(const RendezvousAddress& rendezvous, const Hello&
   return wait_for_connection(dial, deadline, true);
 }
 
-/// That of the place: it is the same for all ranks of a host, whereas rank 0 may go to fewer
-/// addresses.
+/// Returns the unix name of the place, or its port: it is the same for all ranks of a host, whereas
+/// rank 0 may go to fewer addresses.
 std::string place_of(const RendezvousAddress& rendezvous) {
   if (rendezvous.endpoints.empty()) return "";
   const Endpoint& first = rendezvous.endpoints.front();

@@ -109,7 +109,8 @@ Status Relay::answer(FinalReply reply) {
   return {};
 }
 
-/// A rank that has heard the answer and meets the others again must not meet this leader.
+/// Lets nobody in any more: a rank that has heard the answer and meets the others again must not
+/// meet this leader.
 void Relay::close() {
   close_host();
   acceptors_.clear();

@@ -158,7 +158,7 @@ void RootServer::let_in(std::span<const pollfd> entries) {
     if (meeting.root.has_begun()) meeting.root.fail_to_accept(why);
 }
 
-/// At once: the ranks that are here may wait for long.
+/// Warns of the first one only, and at once: the ranks that are here may wait for long.
 void RootServer::warn_of_refused() {
   if (warned_ || acceptor_.last_refused().empty()) return;
   warned_ = true;

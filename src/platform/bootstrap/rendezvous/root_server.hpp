@@ -42,7 +42,8 @@ class RootServer {
   bool serve(std::uint32_t meeting, const Secret& secret);
   /// Whether the group of this meeting is still to be formed, or told why not.
   bool serves(std::uint32_t meeting) const;
-  /// Stops one group's meeting, as stop() and stop_when_told() do for all. Any thread.
+  /// Stops one group's meeting, as stop_when_told() does for all if `when_told`, else as stop().
+  /// Returns when it is over. Any thread.
   void end_meeting(std::uint32_t meeting, bool when_told);
 
   /// Ends the server. Members that wait get an answer first (that it was stopped, if ranks are
@@ -78,6 +79,7 @@ class RootServer {
   void let_in(std::span<const pollfd> entries);
   void warn_of_refused();
   void stop_meeting(Served& meeting, bool when_told);
+  /// Ends all meetings and waits for the thread. `when_told`: as stop_when_told(), else as stop().
   void end_all(bool when_told);
   void close_unless_open();
   void forget_finished();

@@ -97,7 +97,7 @@ Result<std::optional<FinalReply>> Uplink::step() {
   for (;;) {
     if (dial_) ANYCCL_CHECK(keep_dialing());
     if (dial_) return std::optional<FinalReply>();
-    if (reports_) ANYCCL_CHECK(send_reports());
+    if (reports_) ANYCCL_CHECK(put_reports());
     ANYCCL_CHECK(out_.flush(connection_.socket.get(), source_.name));
     ANYCCL_TRY(std::optional<ReceivedFrame> frame,
                in_.next(connection_.socket.get(), connection_.session, source_.name));
@@ -192,7 +192,7 @@ void Uplink::begin_reports(std::size_t hellos_known_there) {
   next_send_ = Deadline::in(milliseconds(0));
 }
 
-Status Uplink::send_reports() {
+Status Uplink::put_reports() {
   if (!out_.empty() || !next_send_.passed()) return {};
   if (hellos_sent_ == known_.size() && left_sent_ == left_.size()) return {};
   out_ = {};
@@ -208,7 +208,7 @@ Status Uplink::send_reports() {
 void Uplink::report_the_rest() {
   if (!reports_) begin_reports(1);
   next_send_ = Deadline::in(milliseconds(0));
-  if (send_reports().ok())
+  if (put_reports().ok())
     static_cast<void>(out_.flush(connection_.socket.get(), source_.name).ok());
 }
 

@@ -54,6 +54,7 @@ class Uplink {
   };
 
   Result<std::optional<FinalReply>> step();
+  /// Starts to dial the root server for the first time.
   Status begin();
   Status go_to_root(Visit visit, Deadline reach_by);
   Status go_to_place(const ReceivedFrame& frame);
@@ -62,7 +63,8 @@ class Uplink {
   Status keep_dialing();
   Status on_connected();
   void begin_reports(std::size_t hellos_known_there);
-  Status send_reports();
+  /// Puts the new reports into the outbox if it is empty and the pause after the last ones is over.
+  Status put_reports();
   Status put_hellos();
   void report_the_rest();
   bool forget_unsent(std::uint32_t rank);

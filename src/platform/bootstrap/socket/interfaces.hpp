@@ -22,9 +22,9 @@ struct InterfaceAddress {
   std::string interface;
   Address address;
 };
-/// Addresses of this host's interfaces that are up and match `spec`, the likeliest way to reach
-/// this host first: IPv4, IPv6, link-local IPv6; then those of interfaces without a carrier, of
-/// bridges of containers and VMs, and loopback. Port 0.
+/// Addresses of this host's interfaces that are up and match `spec`, each with the name of its
+/// interface, the likeliest way to reach this host first: IPv4, IPv6, link-local IPv6; then those
+/// of interfaces without a carrier, of bridges of containers and VMs, and loopback. Port 0.
 /// Errors: invalid_argument when `spec` is not empty and nothing matches.
 Result<std::vector<InterfaceAddress>> addresses_by_interface(std::string_view spec);
 Result<std::vector<Address>> interface_addresses(std::string_view spec);

@@ -62,6 +62,7 @@ Result<Address> own_address(int fd) {
   return to_address(*own.get());
 }
 
+/// Returns invalid_usage, or system_error where any free port would have done.
 Status in_use_error(const Endpoint& endpoint) {
   if (endpoint.local() || endpoint.address.port != 0)
     return error(Code::invalid_usage, "{} is in use by another process", to_string(endpoint));

@@ -34,6 +34,7 @@ struct Native : Bits {
     [[gnu::always_inline]] void operator+=(const Block& other) { v += other.v; }
     [[gnu::always_inline]] void operator*=(const Block& other) { v *= other.v; }
     [[gnu::always_inline]] void operator/=(T by) { v /= by; }
+    /// Returns the bits, with every NaN as the one of the type.
     [[gnu::always_inline]] Words bits() const {
       constexpr Signed<sizeof(T)> kNan = Bits::kNan;
       return v != v ? Words{} + kNan : reinterpret_cast<Words>(v);
@@ -54,10 +55,12 @@ struct Packed {
   [[gnu::always_inline]] explicit Packed(Bytes from) : Packed(load<std::uint32_t, kBytes>(from)) {}
   [[gnu::always_inline]] explicit Packed(Words words)
       : here(Small::template widen<kBytes, kShift>(words)), above(words) {}
+  /// Adds in f32: only bits() rounds.
   [[gnu::always_inline]] void operator+=(const Packed& other) {
     here += other.here;
     above += other.above;
   }
+  /// Multiplies in f32: only bits() rounds.
   [[gnu::always_inline]] void operator*=(const Packed& other) {
     here *= other.here;
     above *= other.above;
@@ -254,10 +257,12 @@ struct Halves {
 template <>
 struct Halves<kVector> {
   [[gnu::always_inline]] explicit Halves(Bytes from) : low(from), high(from + kVector / 2) {}
+  /// Adds in f32: only bits() rounds.
   [[gnu::always_inline]] void operator+=(const Halves& other) {
     low += other.low;
     high += other.high;
   }
+  /// Multiplies in f32: only bits() rounds.
   [[gnu::always_inline]] void operator*=(const Halves& other) {
     low *= other.low;
     high *= other.high;

@@ -280,6 +280,7 @@ template <typename Op>
 
 /// A block that may be the last and short one: then it goes through memory of our own.
 struct Piece {
+  /// Returns where kVector bytes can be read: `from`, or a copy of a short block in `memory`.
   [[gnu::always_inline]] Bytes read(Bytes from) {
     if (bytes == kVector) return from;
     __builtin_memcpy(memory, from, bytes);
@@ -320,7 +321,7 @@ void in_parts(void* dst, void* also, const void* const* src, size_t sources, siz
 
 // --- one source, divided ------------------------------------------------------------------------
 
-/// kParts: see in_parts.
+/// Each of the `count` elements has kParts of Type, as a complex number has two.
 template <typename Type, size_t kParts = 1>
 void divide_floats(void* dst, const void* src, size_t count, std::uint32_t divisor) {
   const size_t bytes = kParts * count * Type::kElement;

@@ -32,6 +32,7 @@ struct Keys {
       const U ordered = flipped(load<Unsigned<kElement>, kBytes>(from));
       v = reinterpret_cast<I>(kNansOnTop ? ordered - kGap : ordered + kGap);
     }
+    /// Makes numbers of the keys again; every NaN becomes the one of the type.
     [[gnu::always_inline]] U bits() const {
       const auto key = reinterpret_cast<U>(v);
       const I is_nan = kNansOnTop ? v > kLastKey : v < static_cast<Signed<kElement>>(~kLastKey);

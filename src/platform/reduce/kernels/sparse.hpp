@@ -176,6 +176,7 @@ template <typename Value>
   });
 }
 
+/// Adds `values`, one for each mark, side by side and in order, to the marked elements.
 template <typename Value>
 [[maybe_unused]] void add_marked(float* into, const void* values, const std::uint64_t* marks,
                                  size_t count) {

@@ -50,7 +50,7 @@ class Arena {
   std::shared_ptr<const SharedMemory> hold(std::uint64_t id) const;
   /// How many regions went back so far.
   std::uint64_t returned() const { return returned_.load(std::memory_order_relaxed); }
-  /// Bytes of all regions.
+  /// Bytes of the regions that allocate() has made, without those from before a fork.
   std::size_t bytes() const;
 
  private:
@@ -74,6 +74,7 @@ class Arena {
   Status grow(std::size_t bytes);
   Status populate_block(std::byte* at, std::size_t bytes);
   Dropped give_back(std::byte* at, std::size_t bytes);
+  /// Forgets the region and returns its memory, which is unmapped when nobody holds it any more.
   Dropped drop(Region& region);
   void add_hole(std::byte* at, std::size_t bytes);
   void remove_hole(std::map<std::byte*, std::size_t>::iterator hole);

@@ -31,7 +31,8 @@ struct Segment {
   bool give_back(std::size_t offset, std::size_t bytes);
   /// Whether this process is a forked child, where nothing of it is mapped.
   bool is_inherited() const { return generation_ != fork_generation(); }
-  /// This rank reads nothing of its peers any more; `peers` are those that may read it.
+  /// Shows that this rank reads nothing of its peers any more. `peers`: those that may still read
+  /// its block.
   void leave_to(std::vector<BlockReader> peers);
 
   Block block;
@@ -78,7 +79,8 @@ struct Peer {
 /// of the communicator. It is a part of `heap`, if there is one and it is not too long for that.
 Result<std::shared_ptr<Segment>> make_segment(const Layout& layout, bool shared, std::uint64_t key,
                                               const std::shared_ptr<SharedHeap>& heap);
-/// That from which these peers are shown memory; null: they have not the same one.
+/// The heap from which these peers are shown memory, made now if they have none and it is
+/// affordable. Null: there is none, or they have not the same one.
 std::shared_ptr<SharedHeap> heap_of(std::span<const link::PeerChannel> peers);
 
 struct ConnectResult {

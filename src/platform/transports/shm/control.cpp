@@ -5,6 +5,7 @@
 namespace anyccl::shm {
 namespace {
 
+/// Makes `message` and `fds` of a notice; a malformed one becomes an abort that says so.
 void read(link::Notice& notice, ControlMessage& message, Descriptors& fds) {
   fds = {};
   for (std::size_t i = 0; i < notice.descriptors.size() && i < fds.size(); ++i)

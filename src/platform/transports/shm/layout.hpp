@@ -62,9 +62,10 @@ constexpr std::uint64_t progress_word(std::uint64_t operation, std::uint32_t tic
 static_assert(sizeof(ReaderOf::tick) == 4 && sizeof(ProgressLine::lane[0]) == 8,
               "half of a progress word is the operation, the other half the tick");
 
-/// Whether a rank whose lane shows `word` has read up to `tick` of `operation`. Ticks are compared
-/// by their distance. It is far below 2^31: a publisher is at most its slots ahead of a reader, and
-/// a reader at most one tile ahead of what it needs from a publisher.
+/// Whether a rank whose lane shows `word` has read up to `tick` of `operation`; false if `word` is
+/// of another operation, even of a later one. Ticks are compared by their distance. It is far below
+/// 2^31: a publisher is at most its slots ahead of a reader, and a reader at most one tile ahead of
+/// what it needs from a publisher.
 constexpr bool has_reached(std::uint64_t word, std::uint64_t operation, std::uint32_t tick) {
   return word >> 32 == (operation & 0xFFFFFFFFU) &&
          static_cast<std::uint32_t>(word) - tick < 1U << 31;

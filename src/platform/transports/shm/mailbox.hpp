@@ -31,6 +31,7 @@ class Mailboxes final : public Messages {
   std::size_t fragment_bytes() const override { return kFragmentBytes; }
   Sent send(const Fragment& out, const std::byte* source) override;
   bool send_at_once(Rank to, std::uint64_t digest, std::span<const std::byte> message) override;
+  /// Whether `reader` is not dead and has taken every message that was lent to it.
   bool settled(Rank reader) override;
   bool peek(Rank from, std::uint64_t message, Envelope& envelope) override;
   bool receive(const Fragment& in, std::size_t offset, std::byte* into) override;

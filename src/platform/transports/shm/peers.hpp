@@ -51,6 +51,7 @@ class PeerTable {
   bool are_fenced() const;
   /// Those that have mapped the memory of this rank.
   std::vector<BlockReader> readers() const;
+  /// Wakes `peer` on its sockets or its doorbell, as `asleep`, an Asleep, says.
   static void wake(Peer& peer, std::uint32_t asleep);
   static void ring_doorbell(std::atomic<std::uint32_t>& doorbell);
 
@@ -76,6 +77,7 @@ class PeerTable {
   /// What follow() returns from now on is read until end_reads(), and stays mapped until then,
   /// whatever its owner says.
   void begin_reads() { reads_ = true; }
+  /// Ends the reads, and unmaps the windows that peers have closed.
   void end_reads() {
     reads_ = false;
     if (has_closed_) unmap_closed();

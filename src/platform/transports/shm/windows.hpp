@@ -29,6 +29,7 @@ class Windows {
 
  private:
   bool tell_peers(const ControlMessage& message, int fd);
+  /// Has the peers unmap the windows whose regions have gone back to the system.
   void close();
 
   std::vector<Peer>& peers_;

@@ -57,7 +57,8 @@ class Connections {
   /// Nobody asks for operations before `oldest`; what is left of them (after calls that did not fit
   /// together) must not pile up.
   void forget_before(std::uint64_t oldest);
-  /// `unasked`: the record goes along with the first frame to each peer.
+  /// Keeps the record, which check() and call_of() send. `unasked`: it goes along with the first
+  /// frame to each peer.
   void announce(const CallRecord& call, bool unasked);
 
   /// The channel to this peer, if it has been opened.
@@ -67,8 +68,10 @@ class Connections {
   void expect(Rank rank) { peer(uindex(rank)); }
   PeerState state(Rank rank);
   std::string how_ended(Rank rank);
+  /// Returns the first collective of which `rank` was sent data when it was gone; 0: none.
   std::uint64_t unread_by(Rank rank) const;
   Status check();
+  /// Sends `rank` our records and reads what has come; whether its record of `sequence` is known.
   bool call_of(Rank rank, std::uint64_t sequence, CallRecord& record);
   Status glance();
   bool known_call_of(Rank rank, std::uint64_t sequence, CallRecord& record) const;

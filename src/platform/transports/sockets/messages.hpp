@@ -14,6 +14,7 @@ class SocketMessages final : public Messages {
 
   std::size_t fragment_bytes() const override { return std::size_t{256} << 10; }
   Sent send(const Fragment& out, const std::byte* source) override;
+  /// Whether `reader` is present or has left, and nothing is queued to any peer.
   bool settled(Rank reader) override;
   bool peek(Rank from, std::uint64_t message, Envelope& envelope) override;
   bool receive(const Fragment& in, std::size_t offset, std::byte* into) override;

@@ -16,6 +16,7 @@ class SocketPublications final : public Publications {
   void announce(const CallRecord& call) override { connections_.announce(call, false); }
   void announce_first(const CallRecord& call) override { connections_.announce(call, true); }
   Offered offer(const Outgoing& out, const std::byte* source, bool lendable) override;
+  /// Returns a buffer of the pool of the process; null while some reader has no room.
   std::byte* reserve(const Outgoing& out) override;
   void publish(const Outgoing& out) override { send(out, result_.data()); }
   const std::byte* poll(const Incoming& in) override;

@@ -15,6 +15,7 @@ class SocketTransport final : public Transport {
  public:
   explicit SocketTransport(std::shared_ptr<link::Context> context)
       : connections_(std::move(context)), publications_(connections_), messages_(connections_) {}
+  /// Adds a peer, in the order of ranks; the link of the first one names the transport.
   void add(link::PeerChannel peer) {
     const link::Link& link = peer.channel != nullptr ? peer.channel->link() : *peer.link;
     if (peers().empty()) name_ = link.name();
