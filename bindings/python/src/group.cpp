@@ -151,7 +151,9 @@ void Group::issue_and_wait() {
 void Group::launch() {
   std::vector<anycclComm_t> handles;
   for (const Entry& entry : entries_) handles.push_back(Communicator::Call(*entry.comm).handle);
-  const Outcome outcome = unlocked([&] {
+  Outcome outcome;
+  std::exception_ptr interrupted;  // by a signal, once the group has ended
+  const auto issue = [&] {
     static_cast<void>(anycclGroupStart());
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       Operation& operation = *entries_[i].operation;
@@ -159,8 +161,14 @@ void Group::launch() {
       static_cast<void>(
           operation.request.launch(handles[i], stream == nullptr ? nullptr : stream->handle()));
     }
-    return anycclGroupEnd();
-  });
+    outcome = outcome_of(anycclGroupEnd());
+    return anycclSuccess;
+  };
+  try {
+    static_cast<void>(unlocked(issue));
+  } catch (...) {
+    interrupted = std::current_exception();
+  }
   std::vector<std::pair<Stream*, EventPtr>> ends;
   for (const Entry& entry : entries_) {
     Operation& operation = *entry.operation;
@@ -177,6 +185,7 @@ void Group::launch() {
     entry.comm->issued().add(entry.operation);
     entry.comm->adopt(entry.operation);
   }
+  if (interrupted) std::rethrow_exception(interrupted);
   raise_unless_ok(outcome);
 }
 

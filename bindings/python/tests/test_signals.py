@@ -122,3 +122,35 @@ def test_a_signal_ends_other_calls_with_their_communicator():
     )
     names = ["codec", "destroy", "grid", "route", "wait_signal", "window"]
     assert lines(done) == [f"[0] {name} told" for name in names] + [f"[1] {name} interrupted" for name in names]
+
+
+def test_a_signal_that_ends_a_group_with_streams_leaves_works_that_can_be_asked():
+    done = run(
+        2,
+        """
+        import signal, threading
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        comm = anyccl.Communicator.from_env()
+        if comm.rank == 1:
+            stream, works = anyccl.Stream(), []
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                with anyccl.group():
+                    works.append(comm.recv(np.ones(3), 0, async_op=True))
+                    works.append(comm.recv(np.ones(3), 0, tag=1, async_op=True, stream=stream))
+            except KeyboardInterrupt:
+                print("interrupted")
+            for work in works:
+                for ask in (work.wait, work.test):
+                    try:
+                        ask()
+                    except anyccl.Error:
+                        print("failed")
+        else:
+            try:
+                comm.recv(np.ones(1), 1)
+            except anyccl.Error:
+                print("told")
+        """,
+    )
+    assert sorted(lines(done)) == ["[0] told", *4 * ["[1] failed"], "[1] interrupted"]

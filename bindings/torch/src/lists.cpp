@@ -37,8 +37,8 @@ Backend::WorkPtr Backend::allgather(std::vector<Tensors>& outputs, Tensors& inpu
                            ")");
   check_tensors(job.name(), blocks_of, input.options());
   check_size(job, blocks_of, input, rank_);
-  const Memory::Blocks blocks = job.memory.outputs(blocks_of);
   anycclCall_t& call = job.add_call(anycclCollAllGatherv, input.scalar_type());
+  const Memory::Blocks blocks = job.memory.outputs(blocks_of);
   gather_into(job, call, blocks, input, rank_);
   return start(job, inputs, blocks_of);
 }

@@ -29,7 +29,12 @@ class RecentCalls {
     std::rotate(set.begin(), found, found + 1);
     return &set.front().prepared;
   }
+  /// In place of the one that has the same key, if there is one.
   void add(const CallKey& key, std::shared_ptr<const PreparedCall> prepared) {
+    if (find(key) != nullptr) {
+      set_of(key).front().prepared = std::move(prepared);
+      return;
+    }
     if (sets_.empty()) sets_.resize(1);
     while (set_of(key).back().prepared != nullptr && sets_.size() < kMostSets) double_sets();
     put({key, std::move(prepared)});

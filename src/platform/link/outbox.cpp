@@ -104,13 +104,15 @@ bool Outbox::send(const FrameHeader& header, const std::byte* payload,
 bool Outbox::put(const FrameHeader& header, const std::byte* payload,
                  std::span<const int> descriptors) {
   const SealedHeader seal =
-      seals_ ? sealed(header, next_number_++, payload) : SealedHeader{header, {}};
+      seals_ ? sealed(header, next_number_, payload) : SealedHeader{header, {}};
   const int copies = chaos_ == nullptr ? 1 : chaos_->roll_copies();
-  bool done = true;
-  for (int i = 0; i < copies; ++i)
-    done &= seals_ ? transmit(seal, payload, header.bytes, descriptors)
-                   : transmit(header, payload, header.bytes, descriptors);
-  return done;
+  for (int i = 0; i < copies; ++i) {
+    const bool done = seals_ ? transmit(seal, payload, header.bytes, descriptors)
+                             : transmit(header, payload, header.bytes, descriptors);
+    if (!done && i == 0) return false;  // the next frame has its number
+  }
+  ++next_number_;
+  return true;
 }
 
 /// `head`: a FrameHeader or a SealedHeader.

@@ -69,6 +69,23 @@ TEST(RecentCalls, finds_each_as_it_was_after_there_are_more_sets) {
   EXPECT_GT(found, 35U);
 }
 
+/// As of an operator whose number means another one now.
+TEST(RecentCalls, keeps_one_of_each_key) {
+  RecentCalls recent;
+  std::shared_ptr<const PreparedCall> newest;
+  for (int i = 0; i < 100; ++i) {
+    newest = std::make_shared<PreparedCall>();
+    recent.add(key_of(1), newest);
+  }
+  int kept = 0;
+  recent.drop_if([&](const PreparedCall& prepared) {
+    EXPECT_EQ(&prepared, newest.get());
+    ++kept;
+    return false;
+  });
+  EXPECT_EQ(kept, 1);
+}
+
 TEST(RecentCalls, drops_what_it_is_asked_to) {
   RecentCalls recent;
   auto large = std::make_shared<PreparedCall>();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/membership/membership.hpp"
+#include "framework/tuning/tuner.hpp"
 
 namespace anyccl {
 namespace {
@@ -23,6 +24,21 @@ TEST(Tiling, has_a_tile_in_flight_even_if_that_needs_more_slots_than_there_are) 
         EXPECT_GE(tiling.lanes, 1U) << id(*algorithm) << " on " << ranks << " ranks";
       }
     }
+}
+
+TEST(Tiling, takes_short_tiles_where_one_rank_can_read_one_while_another_writes_the_next) {
+  const auto tile = [](Collective collective, int ranks, std::size_t bytes, bool network = false) {
+    return usual_tile({{.collective = collective, .size = ranks}, bytes, network});
+  };
+  constexpr std::size_t kShort = 32768, kMuch = 1 << 20;
+  EXPECT_EQ(tile(Collective::reduce, 2, 16 * kMuch), kShort);
+  EXPECT_EQ(tile(Collective::reduce, 4, kMuch / 8), kShort);
+  EXPECT_EQ(tile(Collective::broadcast, 2, kMuch), kShort);
+  EXPECT_GT(tile(Collective::reduce, 8, kMuch), kShort);
+  EXPECT_GT(tile(Collective::reduce, 2, kMuch, true), kShort);
+  EXPECT_GT(tile(Collective::broadcast, 2, 2 * kMuch), kShort);
+  EXPECT_GT(tile(Collective::broadcast, 4, kMuch), kShort);
+  EXPECT_GT(tile(Collective::all_reduce, 2, kMuch), kShort);
 }
 
 }  // namespace

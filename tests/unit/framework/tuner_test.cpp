@@ -165,21 +165,6 @@ TEST(Tuner, limits_what_is_under_way_by_the_first_that_says_how_much) {
   EXPECT_EQ(tile(0, 2 * usual, 0), usual) << "it is an upper bound";
 }
 
-TEST(Tuner, takes_short_tiles_where_one_rank_can_read_one_while_another_writes_the_next) {
-  const auto tile = [](Collective collective, int ranks, std::size_t bytes, bool network = false) {
-    return usual_tile(query(collective, ranks, bytes, network));
-  };
-  constexpr std::size_t kMiB = kKiB * kKiB;
-  EXPECT_EQ(tile(Collective::reduce, 2, 16 * kMiB), 32 * kKiB);
-  EXPECT_EQ(tile(Collective::reduce, 4, 128 * kKiB), 32 * kKiB);
-  EXPECT_EQ(tile(Collective::broadcast, 2, kMiB), 32 * kKiB);
-  EXPECT_GT(tile(Collective::reduce, 8, kMiB), 32 * kKiB);
-  EXPECT_GT(tile(Collective::reduce, 2, kMiB, true), 32 * kKiB);
-  EXPECT_GT(tile(Collective::broadcast, 2, 2 * kMiB), 32 * kKiB);
-  EXPECT_GT(tile(Collective::broadcast, 4, kMiB), 32 * kKiB);
-  EXPECT_GT(tile(Collective::all_reduce, 2, kMiB), 32 * kKiB);
-}
-
 TEST(Tuner, takes_every_algorithm_of_the_catalog_where_it_is_named) {
   for (const Algorithm* a : all_algorithms()) {
     const TunerPolicy named{

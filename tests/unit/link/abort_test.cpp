@@ -9,8 +9,6 @@ namespace {
 
 using namespace test;
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
 /// Publishes for `reader` until no more goes.
 void fill_connection(Transport& t, std::uint16_t reader = 1) {
   const auto data = pattern(kMiB, 1);

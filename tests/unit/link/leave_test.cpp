@@ -10,8 +10,6 @@ namespace {
 
 using namespace test;
 
-constexpr std::size_t kMiB = std::size_t{1} << 20;
-
 Incoming message(int rank, std::uint32_t number, std::size_t bytes) {
   Incoming in;
   in.operation = 1;

@@ -7,13 +7,11 @@ namespace {
 
 using namespace test;
 
-constexpr std::size_t kMebi = std::size_t{1} << 20;
-
 struct SocketPublish : OnEachWire {};
 ANYCCL_ON_EACH_WIRE(SocketPublish);
 
 TEST_P(SocketPublish, puts_data_that_is_asked_for_in_its_place) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{7}, std::size_t{20000}, 3 * kMebi}) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{7}, std::size_t{20000}, 3 * kMiB}) {
     const auto ranks = group(2, GetParam());
     std::vector<std::byte> place(bytes + 1);
     Incoming in = from(0, 1, 0, bytes);
@@ -48,13 +46,12 @@ TEST_P(SocketPublish, keeps_what_arrives_early) {
 
 TEST_P(SocketPublish, lets_both_ends_send_15_MiB_before_they_read) {
   run_ranks(2, GetParam(), [](int me, Transport& t) {
-    for (std::uint32_t i = 0; i < 15; ++i)
-      publish_to(t, 1 - me, number_of(1, i), pattern(kMebi, i));
+    for (std::uint32_t i = 0; i < 15; ++i) publish_to(t, 1 - me, number_of(1, i), pattern(kMiB, i));
     for (const Deadline deadline = patience(); !t.publications().settled();)
       ASSERT_FALSE(deadline.passed());
     for (std::uint32_t i = 0; i < 15; ++i) {
-      const Incoming in = from(1 - me, 1, i, kMebi);
-      ASSERT_TRUE(equal(await(t, in), pattern(kMebi, i))) << i;
+      const Incoming in = from(1 - me, 1, i, kMiB);
+      ASSERT_TRUE(equal(await(t, in), pattern(kMiB, i))) << i;
       t.publications().consumed(in);
     }
   });
@@ -63,10 +60,10 @@ TEST_P(SocketPublish, lets_both_ends_send_15_MiB_before_they_read) {
 TEST_P(SocketPublish, does_not_send_more_than_the_window_holds) {
   const auto ranks = group(2, GetParam());
   constexpr std::uint32_t kNumbers = 64;
-  const auto data = pattern(kMebi, 3);
-  const ReaderOf all{1, 0, 0, kMebi};
+  const auto data = pattern(kMiB, 3);
+  const ReaderOf all{1, 0, 0, kMiB};
   const auto offer = [&](std::uint32_t number) {
-    const Outgoing out{.operation = 1, .number = number, .bytes = kMebi, .readers = {&all, 1}};
+    const Outgoing out{.operation = 1, .number = number, .bytes = kMiB, .readers = {&all, 1}};
     return ranks[0]->publications().offer(out, data.data(), false) == Publications::Offered::copied;
   };
   std::uint32_t sent = 0;
@@ -80,7 +77,7 @@ TEST_P(SocketPublish, does_not_send_more_than_the_window_holds) {
   EXPECT_LT(sent, kNumbers);
   // What it does ask for goes on.
   for (std::uint32_t i = 0; i < kNumbers; ++i) {
-    const Incoming in = from(0, 1, i, kMebi);
+    const Incoming in = from(0, 1, i, kMiB);
     const std::byte* there = nullptr;
     for (const Deadline d = patience(); there == nullptr && !d.passed();
          there = ranks[1]->publications().poll(in)) {
@@ -95,10 +92,10 @@ TEST_P(SocketPublish, does_not_send_more_than_the_window_holds) {
 /// A lane that is behind must not wait for those that are ahead.
 TEST_P(SocketPublish, lets_through_a_window_that_is_full_what_is_asked_for) {
   const auto ranks = group(2, GetParam());
-  const auto data = pattern(kMebi, 3);
-  const ReaderOf all{1, 0, 0, kMebi};
+  const auto data = pattern(kMiB, 3);
+  const ReaderOf all{1, 0, 0, kMiB};
   const auto offer = [&](std::uint32_t number) {
-    const Outgoing out{.operation = 1, .number = number, .bytes = kMebi, .readers = {&all, 1}};
+    const Outgoing out{.operation = 1, .number = number, .bytes = kMiB, .readers = {&all, 1}};
     return ranks[0]->publications().offer(out, data.data(), false) == Publications::Offered::copied;
   };
   for (std::uint32_t number = 0; number < 32; ++number)
@@ -107,7 +104,7 @@ TEST_P(SocketPublish, lets_through_a_window_that_is_full_what_is_asked_for) {
   bool sent = false;
   for (const Deadline d = patience(); there == nullptr && !d.passed();) {
     if (!sent) sent = offer(1000);
-    there = ranks[1]->publications().poll(from(0, 1, 1000, kMebi));
+    there = ranks[1]->publications().poll(from(0, 1, 1000, kMiB));
     (void)ranks[0]->check();
     (void)ranks[1]->check();
   }
@@ -126,12 +123,12 @@ TEST_P(SocketPublish, forgets_what_an_operation_left_behind) {
 // Not asserted, because it depends on the machine: for people who change this code.
 TEST_P(SocketPublish, reports_its_latency) {
   run_ranks(2, GetParam(), [](int me, Transport& t) {
-    for (const std::size_t bytes : {std::size_t{8}, 64 * std::size_t{1024}, kMebi}) {
+    for (const std::size_t bytes : {std::size_t{8}, 64 * std::size_t{1024}, kMiB}) {
       const auto mine = pattern(bytes, 1);
       std::vector<std::byte> theirs(bytes);
-      const std::size_t tile = std::min(bytes, kMebi / 4);
+      const std::size_t tile = std::min(bytes, kMiB / 4);
       const std::uint32_t tiles = static_cast<std::uint32_t>(bytes / tile),
-                          rounds = bytes < kMebi ? 1000 : 200;
+                          rounds = bytes < kMiB ? 1000 : 200;
       const auto start = Deadline::Clock::now();
       for (std::uint64_t round = 0; round < rounds; ++round) {
         const std::uint64_t operation = bytes * 1000 + round;

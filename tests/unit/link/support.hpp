@@ -14,6 +14,8 @@
 
 namespace anyccl::test {
 
+inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+
 enum class Wire { unix_socket, loopback };
 Ends connected(Wire wire);
 

@@ -195,5 +195,15 @@ TEST_F(Shown, doorbell_that_does_not_lie_in_its_volume_is_not_used) {
   }
 }
 
+/// Blocks of two heaps have volumes of one number: the peer would take one for the other.
+TEST(PairMemory, tells_which_of_two_heaps_is_kept) {
+  PairMemory pair;
+  const auto first = std::make_shared<SharedHeap>(), second = std::make_shared<SharedHeap>();
+  EXPECT_TRUE(pair.keep_first_heap(first));
+  EXPECT_FALSE(pair.keep_first_heap(second));
+  EXPECT_TRUE(pair.keep_first_heap(first));
+  EXPECT_EQ(pair.heap(), first);
+}
+
 }  // namespace
 }  // namespace anyccl::shm

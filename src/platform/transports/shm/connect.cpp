@@ -227,8 +227,9 @@ std::shared_ptr<SharedHeap> heap_of(std::span<const link::PeerChannel> peers) {
   if (!same) return nullptr;
   if (first != nullptr || !SharedHeap::is_affordable()) return first;
   const auto made = std::make_shared<SharedHeap>();
-  for (PairMemory* pair : pairs) pair->keep_first_heap(made);
-  return made;
+  bool kept = true;
+  for (PairMemory* pair : pairs) kept &= pair->keep_first_heap(made);
+  return kept ? made : nullptr;  // else the peers would look for its volumes in the other heap
 }
 
 Result<ConnectResult> connect_peers(Rank me, std::vector<link::PeerChannel> local,

@@ -28,10 +28,12 @@ class PairMemory final : public link::Companion {
     const std::lock_guard lock(mutex_);
     return heap_;
   }
-  /// The heap of this process whose blocks the peer is shown. The first one stays.
-  void keep_first_heap(std::shared_ptr<SharedHeap> heap) {
+  /// Keeps the heap of this process whose blocks the peer is shown, if there is none yet. Whether
+  /// it is the one that is kept: another thread's may have come first.
+  bool keep_first_heap(const std::shared_ptr<SharedHeap>& heap) {
     const std::lock_guard lock(mutex_);
-    if (heap_ == nullptr) heap_ = std::move(heap);
+    if (heap_ == nullptr) heap_ = heap;
+    return heap_ == heap;
   }
 
   /// Whether the peer has mapped this volume of ours.
