@@ -34,7 +34,7 @@ Result<std::uint32_t> check_plans(const std::vector<Schedule>& ranks, const Outc
 struct CheckReport {
   struct Size {
     int size = 0;
-    Cost cost = {};           ///< As counted, everyone out of place, root 0.
+    Cost cost = {};           ///< As counted, root 0; up to 17 ranks everyone out of place.
     std::uint32_t slots = 0;  ///< The fewest per bank with which every plan of this size runs.
     /// The weakest that was found, of all roots and host maps; of a collective that sums.
     Order order = Order::tree_in_one_step;
@@ -46,8 +46,8 @@ struct CheckReport {
 
 /// Checks schedules and plans of an algorithm for first_n..last_n ranks: roots, in place on no, all
 /// and some ranks, even, uneven and scattered hosts (where they matter), its promised cost and
-/// order. Tiles in flight and all roots up to 17 ranks. Errors: as check(), with the shape in
-/// front; invalid_argument for sizes that make no sense.
+/// order. Above 17 ranks in place on some alone, at few roots, without tiles in flight. Errors: as
+/// check(), with the shape in front; invalid_argument for sizes that make no sense.
 Result<CheckReport> check_algorithm(const Algorithm& algorithm, int first_n, int last_n);
 
 /// Checks an algorithm as check_algorithm() does, for shapes that it supports, each rank in place

@@ -6,7 +6,8 @@
 
 namespace anyccl {
 
-/// Bytes of the buffers of a call at one rank; 0 if it is not used. Of v-forms: 0.
+/// Bytes of the buffers of a call at one rank; 0 if it is not used. Of v-forms as if each block had
+/// `count` elements.
 struct BufferBytes {
   std::size_t input, output;
 };

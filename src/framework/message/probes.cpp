@@ -71,7 +71,7 @@ bool MessageMatcher::show_own() {
 bool MessageMatcher::show_next(Rank from, const Envelope& envelope) {
   const DType dtype = message_digest::dtype_of(envelope.digest);
   const std::size_t element = bytes_of(dtype);
-  if (element == 0 || envelope.total % element != 0) return false;  // keep() reports it
+  if (element == 0 || envelope.total % element != 0) return false;  // keep_early() reports it
   return show({from, message_digest::tag_of(envelope.digest), dtype, envelope.total / element});
 }
 

@@ -26,8 +26,8 @@ Result<std::vector<Address>> look_up(const std::string& host, int flags) {
   addrinfo* head = nullptr;
   const int problem = ::getaddrinfo(host.c_str(), nullptr, &wanted, &head);
   if (problem != 0) {
-    const Code code =
-        problem == EAI_AGAIN || problem == EAI_SYSTEM ? Code::system_error : Code::invalid_argument;
+    const bool may_pass = problem == EAI_AGAIN || problem == EAI_SYSTEM || problem == EAI_MEMORY;
+    const Code code = may_pass ? Code::system_error : Code::invalid_argument;
     return error(code, "cannot find the address of {}: {}", host, ::gai_strerror(problem));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(head, &::freeaddrinfo);

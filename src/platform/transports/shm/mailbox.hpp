@@ -53,7 +53,7 @@ class Mailboxes final : public Messages {
     return at<Line>(peer.out, layout_.mailbox_line(uindex(me_), peer.fragments_read));
   }
   std::uint64_t taken_by(const Peer& peer) const {
-    // Pairs with the release in consumed(): the fragment was read before.
+    // Pairs with the release in consume(): the fragment was read before.
     return at<MailboxProgress>(peer.out, layout_.mailbox_progress(uindex(me_)))
         .consumed.load(std::memory_order_acquire);
   }
