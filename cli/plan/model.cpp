@@ -87,13 +87,13 @@ double attention_bytes(const Model& m) {
 }  // namespace
 
 Parameters parameters(const Model& m) {
-  const double table = m.vocab * m.hidden;
-  const double around = (m.tied ? 1 : 2) * table + m.positions * m.hidden + sum(norm_weights(m));
+  const double h = m.hidden, table = m.vocab * h;
+  const double around = (m.tied ? 1 : 2) * table + m.positions * h + sum(norm_weights(m));
   Parameters p;
   p.total = sum(layer_weights(m, m.experts ? m.experts->routed : 0)) + around;
   p.active = sum(active_weights(m)) + around;
   if (m.experts)
-    p.routed = m.expert_layers() * m.experts->routed * sum(ffn_weights(m, m.experts->ffn));
+    p.routed = 1.0 * m.expert_layers() * m.experts->routed * sum(ffn_weights(m, m.experts->ffn));
   return p;
 }
 

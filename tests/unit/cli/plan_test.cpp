@@ -22,6 +22,25 @@ TEST(PlanModel, presets_have_the_parameters_of_the_models) {
   EXPECT_EQ(parameters(model_named("deepseek-v3")).active, 37'552'297'472);
 }
 
+TEST(PlanModel, counts_more_parameters_of_a_table_than_an_int_holds) {
+  constexpr int kMost = 1 << 24;
+  Model m = gpt(1, 1, 1);
+  m.hidden = m.vocab = m.positions = kMost;
+  m.ffn = m.heads = m.kv_heads = m.head_dim = 0;
+  const double hidden = kMost;  // beside both tables: biases of two matrices, three norms
+  EXPECT_EQ(parameters(m).total, 2 * hidden * hidden + 2 * hidden + 3 * 2 * hidden);
+}
+
+TEST(PlanModel, counts_more_experts_of_all_layers_than_an_int_holds) {
+  constexpr int kMost = 1 << 24;
+  Model m = gpt(kMost, 1, 1);
+  m.biased = false;
+  m.experts.emplace();
+  m.experts->routed = kMost;
+  m.experts->ffn = 1;
+  EXPECT_EQ(parameters(m).routed, 2.0 * kMost * kMost);
+}
+
 TEST(PlanModel, flops_of_a_gpt_are_megatrons_formula) {
   const double l = 96, h = 12288, s = 2048, v = 51200;
   Parallelism p;
