@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "framework/tuning/tuner.hpp"
@@ -72,9 +73,9 @@ Measured measured_in(const nlohmann::json& rows) {
   return measured;
 }
 
-/// Extends the last change if `next` is one more size of it.
-void add(std::vector<Change>& changes, const Change& next) {
-  if (changes.empty() || !is_continued_by(changes.back(), next)) return changes.push_back(next);
+/// Extends the last change if `next` is one more size of it, which `is_adjacent` to its last one.
+void add(std::vector<Change>& changes, const Change& next, bool is_adjacent) {
+  if (!is_adjacent || !is_continued_by(changes.back(), next)) return changes.push_back(next);
   Change& last = changes.back();
   last.last_bytes = next.last_bytes;
   last.least_gain = std::min(last.least_gain, next.least_gain);
@@ -90,17 +91,20 @@ Result<std::string> changes_table(const TuneOptions& options, const std::string&
   const Measured measured = measured_in(nlohmann::json::parse(rows));
   std::vector<Change> all;
   std::size_t changed = 0, missing = 0;
+  bool after_change = false;  // at the cell before
   for (const int ranks : options.ranks)
     for (const Operation* operation : options.operations)
       for (const TunerCell& cell : cells_of({{operation}, options.sizes}, ranks)) {
         if (!measured.contains({ranks, std::string(operation->name), cell.count})) {
           ++missing;
+          after_change = false;
           continue;
         }
         ANYCCL_TRY(const std::optional<Change> change, change_at(cell, ranks, table));
+        const bool is_adjacent = std::exchange(after_change, change.has_value());
         if (!change) continue;
         ++changed;
-        add(all, *change);
+        add(all, *change, is_adjacent);
       }
   std::string text = fmt::format("{:>5}  {:<18}{:<12}{:<24}{:<24}{}\n", "ranks", "collective",
                                  "bytes", "built in", "now", "gain");

@@ -1,6 +1,9 @@
 #include "perf/report.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "perf/changes.hpp"
 
 namespace anyccl::cli {
 namespace {
@@ -63,6 +66,42 @@ TEST(Table, foot_tells_wrong_values) {
   EXPECT_NE(table_foot({row}).find("# wrong values: 0 (all right)"), std::string::npos);
   row.measured.wrong = 3;
   EXPECT_NE(table_foot({row, row}).find("# wrong values: 6 (FAILED)"), std::string::npos);
+}
+
+/// Rows of all algorithms of AllReduce among two ranks: each takes 10 us, but the ring `ring_us`.
+std::string rows_of(int bytes, double ring_us) {
+  std::string rows;
+  for (const Algorithm* algorithm : candidates_of(*find_operation("all_reduce"), 2))
+    rows += fmt::format(
+        R"({}{{"op": "all_reduce", "algorithm": "all_reduce/{}", "protocol": "Simple",
+               "transport": "shm", "ranks": 2, "count": {}, "bytes": {}, "median_us": {},
+               "inplace": false}})",
+        rows.empty() ? "" : ",", algorithm->name, bytes / 4, bytes,
+        algorithm->name == "ring" ? ring_us : 10);
+  return rows;
+}
+
+/// The table of 1, 2 and 4 KiB, where the ring is faster at 1 and 4; `middle`: the rows of 2 KiB.
+std::string changes_with(const std::string& middle) {
+  const TuneOptions options{
+      .operations = {find_operation("all_reduce")}, .sizes = {1024, 2048, 4096}, .ranks = {2}};
+  const auto table = changes_table(
+      options, "[" + rows_of(1024, 1) + "," + middle + rows_of(4096, 1) + "]", "t.json");
+  EXPECT_TRUE(table.ok()) << table.status().message();
+  return *table;
+}
+
+TEST(Changes, have_a_line_for_sizes_next_to_each_other) {
+  EXPECT_NE(changes_with(rows_of(2048, 1) + ",").find(" 1K..4K "), std::string::npos);
+}
+
+TEST(Changes, have_a_line_each_where_a_size_between_them_stays_or_was_not_measured) {
+  for (const std::string& middle : {rows_of(2048, 10) + ",", std::string()}) {
+    const std::string table = changes_with(middle);
+    EXPECT_EQ(table.find(" 1K..4K "), std::string::npos) << table;
+    EXPECT_NE(table.find(" 1K "), std::string::npos) << table;
+    EXPECT_NE(table.find(" 4K "), std::string::npos) << table;
+  }
 }
 
 }  // namespace
