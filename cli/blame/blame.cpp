@@ -142,7 +142,8 @@ Blame blame_of_cycle(const std::vector<WaitEdge>& cycle) {
 bool find_slow(const Group& group, Blame& blame) {
   constexpr std::size_t kFewest = 8;
   constexpr double kLeastMs = 1;
-  std::map<std::uint64_t, std::map<std::int64_t, int>> by_time;  // sequence -> issue -> rank
+  if (group.size < 2) return false;
+  std::map<std::uint64_t, std::set<std::pair<std::int64_t, int>>> by_time;  // issue, rank
   for (const auto& [rank, dump] : group.dumps)
     for (const DumpedCall& call : dump->calls)
       if (call.sequence > 0) by_time[call.sequence].emplace(call.issued_ns, rank);

@@ -184,6 +184,23 @@ TEST(Blame, is_on_the_rank_that_lags_and_not_on_one_that_leads) {
   expect_in(blame, {"to 20 of 20 operations, 5 ms after"});
 }
 
+TEST(Blame, is_on_the_rank_that_lags_also_where_others_come_at_one_time) {
+  std::vector<RankDump> dumps;
+  for (int r = 0; r < 3; ++r) {
+    Rank dump("c", r, 3);
+    for (int i = 0; i < 20; ++i)
+      static_cast<void>(std::move(dump).finishes("barrier", 20 * i + (r == 1 ? 7 : 0)));
+    dumps.push_back(std::move(dump));
+  }
+  expect(find_blame(dumps), "slow", {1});
+}
+
+TEST(Blame, is_not_on_a_rank_that_is_alone) {
+  Rank dump("c", 0, 1);
+  for (int i = 0; i < 20; ++i) static_cast<void>(std::move(dump).finishes("barrier", 20 * i));
+  expect(blamed({dump}), "nobody", {});
+}
+
 TEST(Blame, is_on_nobody_when_everything_has_finished) {
   expect(blamed({Rank("c", 0, 2).finishes("barrier"), Rank("c", 1, 2).finishes("barrier")}),
          "nobody", {});
