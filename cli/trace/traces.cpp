@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/error.hpp"
 #include "blame/files.hpp"
@@ -29,6 +31,26 @@ bool has_plausible_times(const RankTrace& trace) {
            return is_within(c.issued_ns, kLongest) && is_within(c.started_ns, kLongest) &&
                   is_within(c.awaited_ns, kLongest) && is_within(c.ended_ns, kLongest);
          });
+}
+
+/// Errors: invalid_argument, when a rank cannot have written it.
+Status check(const RankTrace& trace) {
+  constexpr int kMostRanks = 1 << 20;
+  if (trace.rank < 0 || trace.rank >= trace.size || trace.size > kMostRanks)
+    return error(Code::invalid_argument, "it is no trace: there is no rank {} of {}", trace.rank,
+                 trace.size);
+  if (!has_plausible_times(trace))
+    return error(Code::invalid_argument, "it is no trace: its times are years apart");
+  std::set<std::uint64_t> sequences;
+  for (const TracedCall& call : trace.calls) {
+    if (call.sequence != 0 && !sequences.insert(call.sequence).second)
+      return error(Code::invalid_argument, "it is no trace: it has operation {} twice",
+                   call.sequence);
+    if (call.track < 1 || std::cmp_greater(call.track, trace.calls.size()))
+      return error(Code::invalid_argument, "it is no trace: its {} calls have no track {}",
+                   trace.calls.size(), call.track);
+  }
+  return {};
 }
 
 template <typename T>
@@ -87,12 +109,7 @@ Result<RankTrace> parse_trace(const std::string& text) try {
       whole<int>(json["otherData"], "anyccl_trace") != kFormat)
     return error(Code::invalid_argument, "it is no trace of a rank of this version of anyccl");
   RankTrace trace = read(json);
-  constexpr int kMostRanks = 1 << 20;
-  if (trace.rank < 0 || trace.rank >= trace.size || trace.size > kMostRanks)
-    return error(Code::invalid_argument, "it is no trace: there is no rank {} of {}", trace.rank,
-                 trace.size);
-  if (!has_plausible_times(trace))
-    return error(Code::invalid_argument, "it is no trace: its times are years apart");
+  ANYCCL_CHECK(check(trace));
   return trace;
 } catch (const Json::exception& problem) {
   return error(Code::invalid_argument, "it is no trace: {}", problem.what());

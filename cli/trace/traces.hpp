@@ -18,7 +18,7 @@ struct TracedCall {
   std::uint64_t tag = 0;  ///< A message's.
   std::int64_t issued_ns = 0, started_ns = 0, awaited_ns = 0, ended_ns = 0;
   int stream = 0;       ///< That has queued it; 0: none.
-  int track = 0;        ///< Where it is drawn, of its rank.
+  int track = 0;        ///< Where it is drawn, of its rank: from 1, no more than calls.
   std::string details;  ///< Everything that is known of it, as JSON.
 
   bool is_over() const { return started_ns != 0 && ended_ns != 0; }

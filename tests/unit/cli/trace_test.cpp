@@ -80,6 +80,38 @@ std::vector<RankTrace> late_rank() {
   return {first, second};
 }
 
+/// The error of reading a trace of rank 0 of 2, which has two collectives; empty: there is none.
+std::string error_of_trace(int sequence, std::int64_t track) {
+  Json json{{"otherData",
+             {{"anyccl_trace", 1},
+              {"communicator", "c"},
+              {"name", "train"},
+              {"host", "n0"},
+              {"pid", 100},
+              {"rank", 0},
+              {"size", 2},
+              {"time_ns", 100},
+              {"real_offset_ns", 0},
+              {"left_out", 0}}}};
+  const Json call{{"kind", "barrier"}, {"bytes", 0}, {"issued_ns", 1}, {"sequence", 1}};
+  json["traceEvents"] = {{{"ph", "X"}, {"tid", 1}, {"args", call}},
+                         {{"ph", "X"}, {"tid", track}, {"args", call}}};
+  json["traceEvents"][1]["args"]["sequence"] = sequence;
+  return std::string(parse_trace(json.dump()).status().message());
+}
+
+TEST(ParseTrace, refuses_an_operation_that_is_there_twice) {
+  EXPECT_EQ(error_of_trace(2, 1), "");
+  EXPECT_EQ(error_of_trace(1, 1), "it is no trace: it has operation 1 twice");
+}
+
+TEST(ParseTrace, refuses_tracks_that_so_few_calls_cannot_be_on) {
+  EXPECT_EQ(error_of_trace(2, 2), "");
+  for (const int track : {-1, 0, 3, 2147483647})
+    EXPECT_EQ(error_of_trace(2, track),
+              "it is no trace: its 2 calls have no track " + std::to_string(track));
+}
+
 TEST(TraceClocks, of_one_host_are_one) {
   std::vector<RankTrace> traces = late_rank();
   const auto clocks = align(traces);
