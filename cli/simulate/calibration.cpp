@@ -33,12 +33,12 @@ class Reader {
     wrong(where + key, value, "a number of at least 0");
     return 0;
   }
-  /// A number above 2^24 is a mistake; a fraction is cut off.
+  /// A number above 2^24 is a mistake, and so is a fraction.
   int whole(const Json& object, const std::string& key, const std::string& where) {
     constexpr int kMost = 1 << 24;
-    const double found = number(object, key, where);
-    if (found <= kMost) return static_cast<int>(found);
-    wrong(where + key, value_of(object, key), fmt::format("at most {}", kMost));
+    const Json value = value_of(object, key);
+    if (value.is_number_integer() && value >= 0 && value <= kMost) return value.get<int>();
+    wrong(where + key, value, fmt::format("a whole number from 0 to {}", kMost));
     return 0;
   }
   std::string text(const Json& object, const std::string& key, const std::string& where) {

@@ -187,6 +187,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Mistake{"anyccl.calibration/1", "anyccl.machine/1", "m.json: not a JSON object with"},
         Mistake{"\"cores\": 2", "\"cores\": 0", "m.json: contention.cores is 0, not at least 1"},
+        Mistake{"\"cores\": 2", "\"cores\": 1.5",
+                "m.json: contention.cores is 1.5, not a whole number from 0 to 16777216"},
+        Mistake{"\"cores\": 2", "\"cores\": 16777217",
+                "m.json: contention.cores is 16777217, not a whole number from 0 to 16777216"},
         Mistake{"\"copy_ns_per_byte\": 0.1", "\"copy_ns_per_byte\": -1",
                 "m.json: processor.copy_ns_per_byte is -1, not a number of at least 0"},
         Mistake{"\"bytes\": 33554432.0", "\"bytes\": 5", "m.json: memory.alone[1].bytes is "},
