@@ -78,9 +78,9 @@ bool is_same_host(const std::string& a, const std::string& b) {
 Result<std::vector<NameAndNumber>> split_list(std::string_view list) {
   constexpr int kMostRanks = 65536;
   std::vector<NameAndNumber> hosts;
-  while (!list.empty()) {
-    const std::string_view word = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), word.size() + 1));
+  for (std::size_t at = 0; !list.empty() && at <= list.size();) {
+    const std::string_view word = list.substr(at, list.find(',', at) - at);
+    at += word.size() + 1;
     const auto host = name_and_number(word, kMostRanks);
     // ssh would take it for an option.
     if (!host || host->name.starts_with('-'))

@@ -39,15 +39,14 @@ constexpr std::string_view kNetworkFormat = "anyccl.topology/1";
 /// "k=4,taper=2"
 Result<Words> words_of(std::string_view text) {
   Words words;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view word = text.substr(0, end);
+  for (std::size_t place = 0; !text.empty() && place <= text.size();) {
+    const std::string_view word = text.substr(place, text.find(',', place) - place);
+    place += word.size() + 1;
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0)
       return error(Code::invalid_argument, "'{}' is no parameter such as k=4", word);
     const auto [at, added] = words.emplace(word.substr(0, equals), word.substr(equals + 1));
     if (!added) return error(Code::invalid_argument, "parameter {} is given twice", at->first);
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return words;
 }

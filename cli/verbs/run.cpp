@@ -89,10 +89,9 @@ void add_host_flags(CLI::App& app, Options& o) {
 /// Reads numbers above 0, such as "3,1,2"; an empty text has none.
 Result<std::vector<int>> parse_ranks(std::string_view text) {
   std::vector<int> numbers;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view word = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
+    const std::string_view word = text.substr(at, text.find(',', at) - at);
+    at += word.size() + 1;
     int number = 0;
     const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), number);
     if (problem != std::errc{} || end != word.data() + word.size() || number < 1 ||

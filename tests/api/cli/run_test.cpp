@@ -139,6 +139,9 @@ TEST(Run, names_what_is_wrong_with_the_number_of_ranks) {
   for (const char* ranks : {"0", "x", "2x", "70000"})
     EXPECT_EQ(refusal({"-n", ranks}), std::string("anyccl run: --ranks ") + ranks + ": '" + ranks +
                                           "' is not a number from 1 to 65536\n");
+  for (const char* ranks : {"3,", ",3", ",", "3,,1"})
+    EXPECT_EQ(refusal({"-n", ranks}), std::string("anyccl run: --ranks ") + ranks +
+                                          ": '' is not a number from 1 to 65536\n");
   EXPECT_EQ(refusal({"-n", "1,2"}), "anyccl run: --ranks has 2 numbers: give --nnodes, too\n");
   EXPECT_EQ(refusal({"-n", "1,2", "--nnodes", "3", "--node-rank", "0", "--master", "a"}),
             "anyccl run: --ranks has 2 numbers; for --nnodes 3 it has one for all, or one for "

@@ -47,8 +47,9 @@ TEST(Hosts, that_do_not_fit_are_named) {
 
 class NoHost : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Texts, NoHost,
-                         ::testing::Values("a,,b", "a:", "a:0", "a:x", "a:2x", "a:-1", "a:70000",
-                                           ":2", "[fd00::1", "[]:2", "-oProxyCommand=x"));
+                         ::testing::Values("a,,b", "a,", ",a", ",", "a:", "a:0", "a:x", "a:2x",
+                                           "a:-1", "a:70000", ":2", "[fd00::1", "[]:2",
+                                           "-oProxyCommand=x"));
 
 TEST_P(NoHost, is_an_error) {
   EXPECT_NE(spread(GetParam(), 100).find(" is no host: write NAME"), std::string::npos)

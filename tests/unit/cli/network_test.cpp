@@ -163,6 +163,7 @@ TEST(Network, that_cannot_be_is_refused_in_words) {
   EXPECT_EQ(refused("torus:dims=4x"),
             "torus: dims=4x is not dimensions such as 4x4x2, with 1048576 places at most");
   EXPECT_EQ(refused("torus:dims"), "'dims' is no parameter such as k=4");
+  EXPECT_EQ(refused("torus:dims=4x4,"), "'' is no parameter such as k=4");
   EXPECT_EQ(refused("torus:dims=4!x4"),
             "torus: dims=4!x4 is not dimensions such as 4x4x2, with 1048576 places at most");
   EXPECT_EQ(refused("torus:dims=2,dims=3"), "parameter dims is given twice");
