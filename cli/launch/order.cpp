@@ -57,7 +57,12 @@ std::string read_line(int fd) {
   constexpr std::size_t kLongest = 100;
   std::string line;
   char next = 0;
-  while (line.size() < kLongest && ::read(fd, &next, 1) == 1 && next != '\n') line.push_back(next);
+  while (line.size() < kLongest) {
+    const ssize_t got = ::read(fd, &next, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != 1 || next == '\n') break;
+    line.push_back(next);
+  }
   return line;
 }
 

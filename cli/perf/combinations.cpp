@@ -41,7 +41,8 @@ Result<int> run(std::vector<std::string> command) {
       {.command = std::move(command), .inherit_stdin = true, .own_group = false}, child);
   if (!failure.status.ok()) return failure.status;
   int status = 0;
-  if (::waitpid(child.pid, &status, 0) < 0) return system_error(errno, "wait for a measurement");
+  while (::waitpid(child.pid, &status, 0) < 0)
+    if (errno != EINTR) return system_error(errno, "wait for a measurement");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

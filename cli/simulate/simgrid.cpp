@@ -21,6 +21,7 @@ bool write_all(int fd, const std::vector<double>& numbers) {
   std::size_t left = numbers.size() * sizeof(double);
   while (left > 0) {
     const ssize_t n = ::write(fd, from, left);
+    if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     from += n;
     left -= static_cast<std::size_t>(n);
@@ -31,8 +32,11 @@ bool write_all(int fd, const std::vector<double>& numbers) {
 std::vector<double> read_all(int fd) {
   std::vector<char> bytes;
   char some[4096];
-  for (ssize_t n = 0; (n = ::read(fd, some, sizeof some)) > 0;)
-    bytes.insert(bytes.end(), some, some + n);
+  ssize_t n = 0;
+  do {
+    n = ::read(fd, some, sizeof some);
+    if (n > 0) bytes.insert(bytes.end(), some, some + n);
+  } while (n > 0 || (n < 0 && errno == EINTR));
   std::vector<double> numbers(bytes.size() / sizeof(double));
   std::copy_n(bytes.data(), numbers.size() * sizeof(double),
               reinterpret_cast<char*>(numbers.data()));
