@@ -16,6 +16,16 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kFormat = 1;
+/// In nanoseconds: a clock of four years, and real times of seventy, so that no sum overflows.
+constexpr std::int64_t kLongest = std::int64_t{1} << 57, kLatest = std::int64_t{1} << 61;
+
+/// A time of at most so many nanoseconds, before or after 0. Throws Json::type_error otherwise.
+std::int64_t time_of(const Json& number, std::int64_t most) {
+  const auto ns = whole_number<std::int64_t>(number);
+  if (ns < -most || ns > most)
+    throw Json::type_error::create(302, "a time is needed that a clock can have", &number);
+  return ns;
+}
 
 std::string describe_call(const Json& call) {
   const std::string kind = call.at("kind");
@@ -37,12 +47,27 @@ std::string describe_call(const Json& call) {
 
 DumpedCall read_call(const Json& json, std::int64_t offset) {
   const auto time = [&](const char* field) {
-    return json.contains(field) ? whole_number<std::int64_t>(json.at(field)) + offset : 0;
+    return json.contains(field) ? time_of(json.at(field), kLongest) + offset : 0;
   };
-  return {json.at("number"),   json.value("sequence", std::uint64_t{0}),
-          json.at("kind"),     json.at("state"),
-          describe_call(json), time("issued_ns"),
+  const std::uint64_t sequence =
+      json.contains("sequence") ? whole_number<std::uint64_t>(json.at("sequence")) : 0;
+  return {whole_number<std::uint64_t>(json.at("number")),
+          sequence,
+          json.at("kind"),
+          json.at("state"),
+          describe_call(json),
+          time("issued_ns"),
           time("ended_ns")};
+}
+
+DumpedWait read_wait(const Json& json) {
+  DumpedWait wait{whole_number<std::uint64_t>(json.at("number")),
+                  whole_number<std::uint64_t>(json.at("sequence")),
+                  json.at("what"),
+                  {}};
+  for (const Json& rank : json.at("ranks").get_ref<const Json::array_t&>())
+    wait.ranks.push_back(whole_number<int>(rank));
+  return wait;
 }
 
 /// "host n7, pid 12" of "rank 2 (host n7, pid 12)"
@@ -55,7 +80,7 @@ std::string process_in(const std::string& name) {
 
 RankDump read(const Json& json) {
   RankDump dump;
-  const std::int64_t offset = json.at("real_offset_ns");
+  const std::int64_t offset = time_of(json.at("real_offset_ns"), kLatest);
   dump.communicator = json.at("communicator");
   dump.name = json.at("name");
   dump.process = fmt::format("host {}, pid {}", json.at("host").get<std::string>(),
@@ -66,14 +91,13 @@ RankDump read(const Json& json) {
   dump.rank = whole_number<int>(json.at("rank"));
   dump.size = whole_number<int>(json.at("size"));
   dump.sequence = whole_number<std::uint64_t>(json.at("sequence"));
-  dump.time_ns = whole_number<std::int64_t>(json.at("time_ns")) + offset;
+  dump.time_ns = time_of(json.at("time_ns"), kLongest) + offset;
   for (const Json& call : json.at("entries")) dump.calls.push_back(read_call(call, offset));
-  for (const Json& wait : json.at("waits"))
-    dump.waits.push_back(
-        {wait.at("number"), wait.at("sequence"), wait.at("what"), wait.at("ranks")});
+  for (const Json& wait : json.at("waits")) dump.waits.push_back(read_wait(wait));
   for (const Json& peer : json.at("peers"))
-    dump.peers.push_back({peer.at("rank"), process_in(peer.at("name")), peer.at("state"),
-                          peer.at("stopped"), peer.at("entered")});
+    dump.peers.push_back({whole_number<int>(peer.at("rank")), process_in(peer.at("name")),
+                          peer.at("state"), peer.at("stopped"),
+                          whole_number<std::uint64_t>(peer.at("entered"))});
   return dump;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <utility>
 
 namespace anyccl::cli {
 namespace {
@@ -232,6 +233,33 @@ TEST(ParseDump, refuses_what_is_no_dump_and_ranks_that_there_are_not) {
        {std::string("{"), std::string("[]"), std::string(R"({"anyccl_dump": 2})"), head + "}",
         head + R"("rank": 2, "peers": [], "waits": [], "entries": []})"})
     EXPECT_EQ(parse_dump(bad).status().code(), Code::invalid_argument) << bad;
+}
+
+TEST(ParseDump, refuses_fractions_and_times_that_no_clock_has) {
+  const std::string good = R"({"anyccl_dump": 1, "real_offset_ns": 5, "host": "n", "pid": 1,
+    "communicator": "c", "name": "", "reason": "call", "size": 2, "sequence": 1, "time_ns": 1,
+    "rank": 0,
+    "peers": [{"rank": 1, "name": "", "state": "", "stopped": false, "entered": 3}],
+    "waits": [{"number": 6, "sequence": 4, "what": "", "ranks": [ 1]}],
+    "entries": [{"number": 7, "sequence": 9, "kind": "barrier", "state": "", "issued_ns": 10}]})";
+  EXPECT_TRUE(parse_dump(good).ok()) << parse_dump(good).status().message();
+  for (const auto& [part, instead] :
+       {std::pair<std::string, std::string>{R"("real_offset_ns": 5)", R"("real_offset_ns": 5.5)"},
+        {R"([{"rank": 1)", R"([{"rank": 0.5)"},
+        {R"("entered": 3)", R"("entered": -3)"},
+        {R"("number": 6)", R"("number": 6.5)"},
+        {R"("sequence": 4)", R"("sequence": 4.5)"},
+        {"[ 1]", "[1.5]"},
+        {"[ 1]", "1"},
+        {R"("number": 7)", R"("number": 7.5)"},
+        {R"("sequence": 9)", R"("sequence": 9.5)"},
+        {R"("time_ns": 1)", R"("time_ns": 9223372036854775807)"},
+        {R"("issued_ns": 10)", R"("issued_ns": 9223372036854775807)"},
+        {R"("real_offset_ns": 5)", R"("real_offset_ns": -9223372036854775808)"}}) {
+    std::string bad = good;
+    bad.replace(bad.find(part), part.size(), instead);
+    EXPECT_EQ(parse_dump(bad).status().code(), Code::invalid_argument) << bad;
+  }
 }
 
 TEST(Blame, is_on_a_rank_that_aborted_while_others_waited_for_it) {
