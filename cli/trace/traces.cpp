@@ -127,6 +127,12 @@ Result<std::vector<RankTrace>> read_traces(const std::vector<std::string>& paths
     return std::tuple(-a.size, a.communicator, a.rank) <
            std::tuple(-b.size, b.communicator, b.rank);
   });
+  const auto twice = std::ranges::adjacent_find(traces, [](const RankTrace& a, const RankTrace& b) {
+    return a.communicator == b.communicator && a.rank == b.rank;
+  });
+  if (twice != traces.end())
+    return error(Code::invalid_argument, "the trace of rank {} of communicator {} is there twice",
+                 twice->rank, twice->title());
   return traces;
 }
 

@@ -41,7 +41,7 @@ Result<RankTrace> parse_trace(const std::string& text);
 
 /// Those in the files, and in the files trace-*.json of the folders: larger communicators first,
 /// then by communicator and rank. Errors: invalid_argument, naming the file that is no trace; also
-/// when there is none.
+/// when there is none, or two of one rank.
 Result<std::vector<RankTrace>> read_traces(const std::vector<std::string>& paths);
 
 }  // namespace anyccl::cli

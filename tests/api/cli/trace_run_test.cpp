@@ -74,6 +74,17 @@ TEST(TraceRun, refuses_what_is_no_trace) {
   }
 }
 
+TEST(TraceRun, refuses_two_traces_of_one_rank) {
+  const test::TemporaryFolder folder;
+  const std::string input = folder.path() + "/trace-c-0.json";
+  write(input, kTrace);
+  Tool tool({"trace", "summary", folder.path(), input});
+  EXPECT_EQ(tool.finish(), 2);
+  EXPECT_NE(tool.err().find("the trace of rank 0 of communicator train is there twice"),
+            std::string::npos)
+      << tool.err();
+}
+
 TEST(TraceRun, needs_to_know_what_to_do) {
   Tool tool({"trace", "somewhere"});
   EXPECT_EQ(tool.finish(), 2);
