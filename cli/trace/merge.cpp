@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -46,9 +46,11 @@ class Layout {
 class Timeline {
  public:
   explicit Timeline(const std::vector<RankTrace>& traces) : traces_(traces), layout_(traces) {
-    start_ns_ = std::numeric_limits<std::int64_t>::max();
+    std::optional<std::int64_t> start;
     for (const RankTrace& trace : traces)
-      for (const TracedCall& call : trace.calls) start_ns_ = std::min(start_ns_, call.issued_ns);
+      for (const TracedCall& call : trace.calls)
+        start = std::min(start.value_or(call.issued_ns), call.issued_ns);
+    start_ns_ = start.value_or(traces.front().time_ns);  // they have no calls
     for (const CommonCall& common : common_calls_of(traces)) note(common);
   }
 

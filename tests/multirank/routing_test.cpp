@@ -205,6 +205,23 @@ TEST(Routing, names_what_is_wrong_with_its_arguments) {
   EXPECT_EQ(anycclGroupEnd(), anycclInvalidUsage);
 }
 
+TEST(Routing, is_refused_by_a_communicator_of_another_size) {
+  run_ranks(2, [](Communicator& comm) {
+    auto alone = comm.split(index(comm.rank()), 0);
+    ASSERT_TRUE(alone.ok()) << alone.status().message();
+    const int expert = 0;
+    anycclRouting_t made = nullptr;
+    ASSERT_EQ(anycclRoutingCreate(&made, 1, 1, &expert, 1, 0, 0, alone->handle()), anycclSuccess);
+    const Routing routing(made);
+    float x = 1, y = 0;
+    EXPECT_EQ(anycclDispatch(&x, &y, 1, anycclFloat32, made, comm.handle()), anycclInvalidArgument);
+    EXPECT_STREQ(anycclGetLastError(comm.handle()),
+                 "routing is of 1 ranks, but the communicator has 2");
+    EXPECT_EQ(anycclCombine(&x, nullptr, &y, 1, anycclFloat32, made, comm.handle()),
+              anycclInvalidArgument);
+  });
+}
+
 TEST(Routing, compares_what_ranks_give) {
   struct Given {
     std::size_t capacity;

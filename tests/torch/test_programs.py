@@ -69,6 +69,11 @@ def test_sparse_sums(is_async):
                 work.wait()
             assert x.is_sparse and x.to_dense().equal(expected)
             assert y.to_dense().equal(torch.zeros(2, 4))
+        x = sparse(rank, 0).coalesce()  # which is not copied when the sum begins
+        works = [dist.all_reduce(x, async_op=is_async) for _ in range(4)]
+        for work in works if is_async else []:
+            work.wait()
+        assert x.to_dense().equal(27 * sum(sparse(r, 0).to_dense() for r in range(3)))
         with pytest.raises(RuntimeError, match="Sparse dimensions or sizes do not match"):
             dist.all_reduce(torch.sparse_coo_tensor([2, 4 + rank]))
         with pytest.raises(RuntimeError, match="support only ReduceOp.SUM"):

@@ -168,6 +168,8 @@ class SparseSum {
             std::shared_ptr<Awaited> awaited)
       : exchange_(std::move(exchange)),
         mine_(input.coalesce()),
+        indices_(mine_._indices().contiguous()),
+        values_(mine_._values().contiguous()),
         header_(header_of(mine_)),
         headers_(at::empty({size, header_.numel()}, header_.options())),
         rank_(rank),
@@ -188,7 +190,9 @@ class SparseSum {
   }
 
   const Exchange exchange_;
-  const at::Tensor mine_, header_, headers_;
+  const at::Tensor mine_;              // the program's tensor, if that is coalesced:
+  const at::Tensor indices_, values_;  // these stay as they were
+  const at::Tensor header_, headers_;
   const int rank_;
   const std::shared_ptr<Awaited> awaited_;
   const OpenWork gathered_;
@@ -197,7 +201,6 @@ class SparseSum {
 at::Tensor SparseSum::complete() {
   if (const anycclResult_t code = awaited_->wait(gathered_.get()); code != anycclSuccess)
     std::rethrow_exception(failure(code, kName));
-  const at::Tensor indices = mine_._indices().contiguous(), values = mine_._values().contiguous();
   const auto ranks = static_cast<std::size_t>(headers_.size(0));
   std::vector<at::Tensor> all_indices(ranks), all_values(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -206,15 +209,15 @@ at::Tensor SparseSum::complete() {
     if (!header.narrow(0, 0, last).equal(header_.narrow(0, 0, last)))
       refuse(kName, "Sparse dimensions or sizes do not match those of rank " + std::to_string(r));
     const std::int64_t elements = header[last].item<std::int64_t>();
-    all_indices[r] = at::empty({mine_.sparse_dim(), elements}, indices.options());
-    std::vector<std::int64_t> sizes = values.sizes().vec();
+    all_indices[r] = at::empty({mine_.sparse_dim(), elements}, indices_.options());
+    std::vector<std::int64_t> sizes = values_.sizes().vec();
     sizes[0] = elements;
-    all_values[r] = at::empty(sizes, values.options());
+    all_values[r] = at::empty(sizes, values_.options());
   }
-  exchange_.run(indices, all_indices, *awaited_);
-  exchange_.run(values, all_values, *awaited_);
-  all_indices[static_cast<std::size_t>(rank_)] = indices;
-  all_values[static_cast<std::size_t>(rank_)] = values;
+  exchange_.run(indices_, all_indices, *awaited_);
+  exchange_.run(values_, all_values, *awaited_);
+  all_indices[static_cast<std::size_t>(rank_)] = indices_;
+  all_values[static_cast<std::size_t>(rank_)] = values_;
   at::Tensor sum;
   for (std::size_t r = 0; r < ranks; ++r) {
     const at::Tensor one = at::_sparse_coo_tensor_unsafe(all_indices[r], all_values[r],
@@ -226,6 +229,19 @@ at::Tensor SparseSum::complete() {
 
 }  // namespace
 
+void Backend::finish_sparse_before(const at::Tensor& tensor) {
+  std::erase_if(sparse_open_, [](const auto& one) { return one.second.expired(); });
+  for (const auto& [impl, open] : sparse_open_) {
+    const WorkPtr work = impl == tensor.unsafeGetTensorImpl() ? open.lock() : nullptr;
+    if (work == nullptr) continue;
+    try {
+      work->wait(kNoTimeout);
+    } catch (...) {
+      if (!work->isCompleted()) throw;  // by a signal; its own failure is told by its own wait()
+    }
+  }
+}
+
 Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) {
   if (tensors.size() != 1) refuse(kName, "requires a single-element tensor list");
   at::Tensor tensor = tensors[0];
@@ -235,6 +251,7 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
     refuse(kName, "sparse tensors support only ReduceOp.SUM");
   if (tensor.dim() > kDimensions) refuse(kName, "the tensor has more than 16 dimensions");
   operator_of(kName, opts.reduceOp, tensor.scalar_type());
+  finish_sparse_before(tensor);
   const int tag = ANYCCL_LAYER_TAG(static_cast<int>(sparse_sequence_++ % (1U << 20)));
   const Exchange exchange(core_->group.comm, rank_, size_, tag, limit_of(timeout_of(opts.timeout)));
   const at::AutoDispatchBelowADInplaceOrView here_too;
@@ -255,6 +272,7 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
     }
     work->complete(error);
   };
+  sparse_open_.emplace_back(tensor.unsafeGetTensorImpl(), WorkPtr(work));
   core_->executor->submit(body);
   if (!opts.asyncOp) work->wait(kNoTimeout);
   return work;

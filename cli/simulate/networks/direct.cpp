@@ -69,16 +69,25 @@ std::vector<Network::Place> grid_map(const std::vector<std::uint32_t>& dims, std
 /// One level below the other, each parent above the middle of its children.
 std::vector<Network::Place> tree_map(std::uint32_t arity, std::uint32_t n) {
   std::vector<Network::Place> places(n);
-  double leaf = 0;
-  for (std::uint32_t i = 1; i < n; ++i) places[i].y = places[(i - 1) / arity].y + 1;
-  const auto place = [&](const auto& self, std::uint32_t i) -> void {
-    const std::uint64_t first = std::uint64_t{i} * arity + 1;
-    if (first >= n) return void(places[i].x = leaf++);
-    const auto last = static_cast<std::uint32_t>(std::min<std::uint64_t>(first + arity, n)) - 1;
-    for (auto child = static_cast<std::uint32_t>(first); child <= last; ++child) self(self, child);
-    places[i].x = (places[static_cast<std::uint32_t>(first)].x + places[last].x) / 2;
+  std::vector<std::uint32_t> leaves(n), before(n);  // below each, and to the left of each
+  const auto child = [&](std::uint32_t i, std::uint32_t k) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{i} * arity + 1 + k, n));
   };
-  place(place, 0);
+  for (std::uint32_t i = n - 1; i > 0; --i) {
+    leaves[i] = std::max(1U, leaves[i]);
+    leaves[(i - 1) / arity] += leaves[i];
+  }
+  for (std::uint32_t i = 0; i < n; ++i) {
+    std::uint32_t left = before[i];
+    for (std::uint32_t c = child(i, 0); c < child(i, arity); ++c) {
+      places[c].y = places[i].y + 1;
+      before[c] = std::exchange(left, left + leaves[c]);
+    }
+  }
+  for (std::uint32_t i = n; i-- > 0;) {
+    const bool is_leaf = child(i, 0) == n;
+    places[i].x = is_leaf ? before[i] : (places[child(i, 0)].x + places[child(i, arity) - 1].x) / 2;
+  }
   return places;
 }
 

@@ -222,8 +222,9 @@ class SizeReader {
     const std::uint32_t room =
         slice.space == Space::scratch ? scratch_ : contract_.chunks(me_, slice.space);
     const auto last = static_cast<std::uint64_t>(step.peers.size() - 1) * slice.stride;
-    const bool beyond = slice.space == Space::scratch && slice.first + last + slice.count > room;
-    if (slice.count == 0 || slice.count > room || beyond)
+    // Input and output go on with their beginning.
+    const std::uint32_t most = slice.space == Space::scratch ? room : Limits::kChunks;
+    if (slice.count == 0 || slice.count > room || slice.first + last + slice.count > most)
       return value.wrong("{} is not in the {} of rank {}, which has {} chunks", shown(value.json),
                          name(slice.space), index(me_), room);
     into = slice;

@@ -100,6 +100,9 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 46;
 Status check(const Exchange& x, const anycclRouting* routing, anycclComm_t comm) {
   ANYCCL_CHECK(need_comm(comm));
   ANYCCL_CHECK(need(routing, "routing"));
+  if (const int ranks = comm->comm->size(); routing->routing.ranks() != ranks)
+    return error(Code::invalid_argument, "routing is of {} ranks, but the communicator has {}",
+                 routing->routing.ranks(), ranks);
   if (bytes_of(x.dtype) == 0)
     return error(Code::invalid_argument, "datatype {} does not exist", static_cast<int>(x.dtype));
   if (x.width > (std::size_t{1} << 40))

@@ -30,6 +30,7 @@ class TokenRouting {
   /// Errors: invalid_usage, naming the rank, when they are more than there is room for.
   Status set_received(std::span<const std::size_t> counts);
 
+  int ranks() const { return ranks_; }
   int local_experts() const { return wanted_.experts / ranks_; }
   /// The rows that this rank sends to each expert.
   const std::vector<std::size_t>& sent() const { return sent_; }

@@ -55,8 +55,8 @@ Status Team::check_team(int thread, int threads) const {
 }
 
 void Team::add(std::shared_ptr<Comm> comm) {
-  comm->operators().copy(first_->operators());  // and add_operator() keeps them equal
   const std::lock_guard lock(mutex_);
+  comm->operators().copy(first_->operators());  // and add_operator() keeps them equal
   others_.push_back(std::move(comm));
 }
 
@@ -78,6 +78,7 @@ bool Team::end(const Status& why) {
 
 Result<ReduceOp> Team::add_operator(const Operator& op) {
   if (first_->forked()) return first_->failure();
+  const std::lock_guard lock(mutex_);
   ANYCCL_TRY(const ReduceOp handle, first_->operators().add(op));
   for (const auto& comm : others_) comm->operators().add_as(handle, op);
   return handle;

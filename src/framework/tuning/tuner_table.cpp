@@ -65,15 +65,15 @@ Result<TunerTable> TunerTable::parse(const std::string& text, const std::string&
     const int ranks =
         std::in_range<int>(json["ranks"].get<std::int64_t>()) ? json["ranks"].get<int>() : 0;
     const double us = json["median_us"];
-    if (ranks < 1 || !(us > 0))
-      return error(Code::invalid_argument, "row {} of {} has {} ranks and takes {} us", i, file,
-                   ranks, us);
+    const double bytes = json["bytes"];
+    if (ranks < 1 || !(us > 0) || !(bytes >= 0))
+      return error(Code::invalid_argument, "row {} of {} has {} ranks and {} bytes and takes {} us",
+                   i, file, ranks, bytes, us);
     const Algorithm* const a = algorithm_of(json["algorithm"].get<std::string>());
     if (a == nullptr || json["inplace"].get<bool>()) continue;
     const std::string transport = json["transport"];
     const bool network = transport != "shm" && transport != "loopback";
-    table.add(*a, ranks, network,
-              json["bytes"].get<double>() / (counts_blocks(*a, ranks) ? ranks : 1), us);
+    table.add(*a, ranks, network, bytes / (counts_blocks(*a, ranks) ? ranks : 1), us);
   }
   return table;
 }

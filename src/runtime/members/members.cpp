@@ -9,7 +9,7 @@ namespace anyccl {
 
 void Problem::set(const Status& status) {
   code = static_cast<std::int32_t>(status.code());
-  status.message().copy(text, sizeof text - 1);
+  text[status.message().copy(text, sizeof text - 1)] = 0;
 }
 
 Status Problem::of(std::string_view call, Rank rank) const {

@@ -225,6 +225,7 @@ TEST(LoadedAlgorithm, text_that_is_wrong_is_refused_with_its_place) {
       {step(R"(["send", [1], "i0:0"])"), {"input of rank 0", "1 chunks"}},
       {step(R"(["send", [1], "i0:2"])"), {"input of rank 0", "1 chunks"}},
       {step(R"(["send", [1], "i99999999999"])"), {"is not a slice"}},
+      {step(R"(["send", [1, 1], "i0:1+1048576"])"), {"input of rank 0", "1 chunks"}},
       {step(R"(["send", [1], "s1"])"), {"scratch of rank 0", "1 chunks"}},
       {step(R"(["recv", [0, 1], "s0+1"])"), {"scratch of rank 0"}},
       {step(R"(["recv", [1], "i0"])"), {"\"i0\" is input, which stays as it is"}},

@@ -84,6 +84,12 @@ TEST_P(NetworkCounts, are_those_of_the_formulas) {
   EXPECT_EQ(longest_way(n), expected.longest + (direct ? 2 : 0));
 }
 
+/// Whose map must not be drawn by a recursion of so many levels.
+TEST(Network, is_a_chain_where_each_end_has_one_child) {
+  const Network n = network("tree:arity=1,ends=300000");
+  EXPECT_EQ(n.ends(), 300000U);
+}
+
 class NetworkKinds : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, NetworkKinds,
                          ::testing::Values("flat", "ring", "tree", "tree:arity=3", "torus",

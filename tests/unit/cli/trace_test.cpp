@@ -202,6 +202,12 @@ TEST(TraceMerge, has_every_call_once_and_says_who_is_waited_for) {
   EXPECT_FALSE(spans[10].at("args").contains("waits_for"));
 }
 
+TEST(TraceMerge, begins_where_traces_without_calls_were_written) {
+  const Rank alone(0, 1);
+  const Json merged = Json::parse(merged_timeline({alone}, {{"n0", 0, 0}}));
+  EXPECT_EQ(merged.at("otherData").at("start_real_ns"), alone.time_ns + alone.real_offset_ns);
+}
+
 TEST(TraceMerge, draws_arrows_within_the_spans_that_they_connect) {
   const std::string text = merged_timeline(
       {Rank(0).sends(1, 10, 11).reduces(20, 25), Rank(1).receives(0, 5, 12).reduces(24, 25)}, {});
