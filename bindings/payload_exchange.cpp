@@ -157,7 +157,8 @@ void PayloadExchange::give_up(anycclComm_t comm, const char* why) {
   end(comm, anycclSystemError, why);
 }
 
-/// `comm`: null where it has ended. True.
+/// Keeps the result, and ends the sequence of `comm`, which is null where it has ended. Returns
+/// true.
 bool PayloadExchange::end(anycclComm_t comm, anycclResult_t result, const char* message) {
   result_ = result;
   message_ = result == anycclSuccess || *message != '\0' ? message : anycclGetErrorString(result);

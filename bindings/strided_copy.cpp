@@ -14,7 +14,8 @@ struct Dimension {
   std::int64_t from, to;  // bytes from one element to the next, here and there
 };
 
-/// Dimensions of one element are left out, and neighbours that are one sequence are joined.
+/// Returns the dimensions from the last one on. Those of one element are left out, and neighbours
+/// that are one sequence are joined.
 std::vector<Dimension> joined_dimensions(std::span<const std::int64_t> shape,
                                          std::span<const std::int64_t> strides, std::int64_t item) {
   std::vector<Dimension> all;  // from the last one on

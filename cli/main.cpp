@@ -37,6 +37,7 @@ const Verb* find_verb(std::string_view name) {
   return found == std::end(kVerbs) ? nullptr : *found;
 }
 
+/// Prints the message to stderr, after the name of the tool, and returns kUsageError.
 int usage_error(std::string_view message) {
   fmt::print(stderr, "anyccl: {}\n", message);
   return kUsageError;
@@ -50,6 +51,7 @@ int unknown_verb(std::string_view name) {
       kHasAll ? "" : "; anyccl-lab, which has more, is not beside this program (make build)"));
 }
 
+/// Sets the name of the tool, its flag --version and the last line of its help.
 void describe(CLI::App& app) {
   app.name("anyccl");
   app.set_version_flag("--version", "anyccl " ANYCCL_VERSION_TEXT, "Print the version and exit");
@@ -76,6 +78,7 @@ void check_numbers(CLI::App& app) {
   }
 }
 
+/// Loads the algorithms of ANYCCL_ALGO_PATH first, unless the verb takes a command.
 int parse_and_run(const Verb& verb, std::vector<std::string> arguments) {
   Command after_dashes;
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
@@ -113,6 +116,7 @@ int parse_and_run(const Verb& verb, std::vector<std::string> arguments) {
   return body();
 }
 
+/// Adds all verbs to `app` and prints its help, to stderr if `code` is not 0. Returns `code`.
 int print_help(CLI::App& app, int code) {
   for (const Verb* verb : kVerbs)
     app.add_subcommand(std::string(verb->name), std::string(verb->summary));
@@ -131,6 +135,7 @@ void start_lab(std::vector<std::string> arguments) {
   ::execv(words[0], words.data());
 }
 
+/// Replaces this process by anyccl-lab, if it is beside it, unless a verb of this program is first.
 int run_tool(std::vector<std::string> arguments) {
   CLI::App app{"Collective communication for CPUs: shared memory and TCP"};
   describe(app);

@@ -173,6 +173,7 @@ bool find_slow(const Group& group, Blame& blame) {
   return false;
 }
 
+/// Blames the rank with a failure whose dump is the earliest. Returns whether there is one.
 bool find_failure(const std::vector<RankDump>& dumps, Blame& blame) {
   const RankDump* first = nullptr;
   for (const RankDump& dump : dumps)

@@ -78,6 +78,8 @@ std::string process_in(const std::string& name) {
              : name.substr(begin + 1, end - begin - 1);
 }
 
+/// Reads one rank's object, and adds its `real_offset_ns` to all times. Throws Json::exception for
+/// a field that is missing or of another type.
 RankDump read(const Json& json) {
   RankDump dump;
   const std::int64_t offset = time_of(json.at("real_offset_ns"), kLatest);

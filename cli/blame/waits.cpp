@@ -7,6 +7,8 @@
 namespace anyccl::cli {
 namespace {
 
+/// Returns, of a collective, the ranks that have not entered it, or, if there are none, those that
+/// `wait` names. A message that names no rank waits for all others.
 std::vector<int> awaited_ranks(const Group& group, const RankDump& dump, const DumpedWait& wait) {
   std::vector<int> ranks;
   for (int r = 0; r < group.size; ++r)
@@ -53,7 +55,8 @@ bool has_aborted(const WaitEdge& edge) {
          edge.from->failure.find(dump->failure) != std::string::npos;
 }
 
-/// The Culprit::kind of the process that is waited for; empty: it is none, as it waits itself.
+/// Returns the Culprit::kind of the process that is waited for: its fate, also if it waits itself,
+/// or "aborted", "absent" or "no_dump"; empty: it has no fate and waits itself.
 std::string kind_of(const WaitEdge& edge, const Graph& graph, const std::vector<Group>& groups) {
   if (const std::string fate = edge.group->fate(edge.to); !fate.empty()) return fate;
   const std::string node = to_node(edge);
@@ -67,6 +70,8 @@ std::string kind_of(const WaitEdge& edge, const Graph& graph, const std::vector<
   return left_dump ? "absent" : "no_dump";
 }
 
+/// Whether the way along edge `at` and on leads to a cycle; `path` then has the edges of the cycle
+/// alone. `seen`: processes from which the search need not go on again.
 bool follow_to_cycle(std::size_t at, const std::vector<WaitEdge>& edges, const Graph& graph,
                      std::vector<std::size_t>& path, std::set<std::string>& seen) {
   const std::string node = to_node(edges[at]);

@@ -22,6 +22,7 @@ namespace anyccl::cli {
 
 namespace {
 
+/// Returns the date in UTC, such as "2026-11-30".
 std::string today() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};

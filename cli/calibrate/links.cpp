@@ -59,7 +59,7 @@ class Pair {
     return static_cast<double>(ns) * 1e-9 / kMessages;
   }
 
-  /// Such as "shm".
+  /// Returns the transport, such as "shm". Sends a message to find it, so both ranks call it.
   Result<std::string> link_name() const {
     ANYCCL_CHECK(send(0, 8));
     ANYCCL_TRY(const std::string plan, comm_.last_plan());
@@ -106,6 +106,7 @@ Result<LinkTimings> measure_pair(const Comm& comm) {
   return timings;
 }
 
+/// Measures one way of 8 bytes; both ranks call it. Sets only `link` and `all_at_once_s`.
 Result<LinkTimings> measure_beside_others(const Comm& pair_comm) {
   ANYCCL_TRY(Memory memory, Memory::allocate(4096, false));
   const Pair pair(pair_comm, std::move(memory));

@@ -27,15 +27,18 @@ struct LinkTimings {
 /// Measures, as one rank of `comm`, the link between rank 0 and the first other rank of its host,
 /// and the one between rank 0 and the first rank of another host; what there is not is left out.
 /// Where all are on one host and are 4 or more, also how slow pairs are at once. All ranks call it;
-/// only rank 0's result is filled. Errors: those of the calls.
+/// only rank 0's result is complete. Errors: those of the calls.
 Result<std::vector<LinkTimings>> measure_links(const Comm& comm);
 
-/// Measures how slow links are while all pairs of ranks use theirs. All ranks call it. Errors:
-/// those of the calls.
+/// Measures small messages between ranks 0 and 1, 2 and 3 and so on, all pairs at once; all ranks
+/// call it. The result has only `link` and `all_at_once_s`, of this rank's pair, and nothing for
+/// a last rank without a partner. Errors: those of the calls.
 Result<LinkTimings> measure_all_pairs(const Comm& comm);
 
 /// A file of them, from one process to another.
 Status write_timings(const std::string& file, const std::vector<LinkTimings>& timings);
+/// Errors: those of reading, system_error for no array. Throws nlohmann::json::exception for rows
+/// that write_timings() would not write.
 Result<std::vector<LinkTimings>> read_timings(const std::string& file);
 
 }  // namespace anyccl::cli

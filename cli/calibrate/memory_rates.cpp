@@ -51,7 +51,8 @@ double seconds_of(std::size_t times, const std::function<void()>& call) {
   return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(times);
 }
 
-/// One thread's part, in step with others.
+/// Times copying and reading in one thread, in step with others. `memory` is kChunk larger than
+/// `bytes`, for the sums.
 WorkingSetTiming time_one(ReduceFn reduce, std::byte* memory, std::size_t bytes,
                           std::barrier<>& together) {
   std::byte* const sum = memory + bytes;  // as large as a part

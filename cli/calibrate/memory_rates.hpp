@@ -17,8 +17,8 @@ struct WorkingSetTiming {
 /// never faster: where they were, the smaller one was disturbed. `timings`: by ascending sizes.
 std::vector<MemoryRate> rates_of(const std::vector<WorkingSetTiming>& timings);
 
-/// Measures memory_alone and memory_shared of this machine, in some seconds. Errors: unsupported on
-/// a CPU without kernels.
+/// Measures memory_alone with one thread and memory_shared with `cores` threads, which must be set,
+/// in some seconds. Errors: unsupported on a CPU without kernels.
 Status measure_memory(Calibration& calibration);
 
 }  // namespace anyccl::cli

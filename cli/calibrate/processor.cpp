@@ -25,7 +25,8 @@ constexpr std::size_t kCopied = 4 << 20;
 constexpr int kTimes = 25;
 constexpr double kLowTime = 0.1;  // a tenth of the times are shorter, as of links
 
-/// The time of one call, in seconds. Short calls are timed several at once.
+/// Returns the time of one call, in seconds, that a tenth of the timings fall below. Each timing is
+/// of `calls` calls.
 double time_of(int calls, const std::function<void()>& call) {
   call();  // warm
   std::vector<double> seconds;

@@ -20,6 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Simulates the run that a row measured, all ranks on one host. Errors: invalid_argument naming an
+/// unknown algorithm; throws Json::exception for a missing field.
 Result<Prediction> prediction_of(const Json& row, const Machine& machine) {
   Prediction p;
   p.algorithm = row.at("algorithm").get<std::string>();

@@ -23,8 +23,8 @@ struct Prediction {
 bool can_predict(std::string_view operation);
 
 /// Predicts each row of a file of `anyccl tune` or `anyccl perf --json`, all ranks on one host.
-/// Errors: invalid_argument naming the row for a collective whose size is not that of a vector;
-/// those of simulate_sizes().
+/// Errors: invalid_argument naming an unknown algorithm or a collective that can_predict() refuses;
+/// those of simulate_sizes(). Throws Json::exception for a row without a field.
 Result<std::vector<Prediction>> predict(const std::string& rows, const Machine& machine);
 
 /// The factors of calibration, from predictions without any: for each size the median over all

@@ -50,6 +50,7 @@ class Tracing {
  public:
   Tracing(const std::vector<Plan>& plans, Movement& movement) : plans_(plans), to_(movement) {}
 
+  /// Runs the plans on symbols, and fills the movement.
   Status run() {
     std::uint32_t slots = 1;  // with one for each publication no rank waits
     for (std::uint32_t p : plans_[0].publications) slots = std::max(slots, p);
@@ -94,6 +95,7 @@ class Tracing {
     }
   }
 
+  /// Call it after take_actions() of all ranks.
   void take_messages() {
     // A rank reads what another one sends in the order of sending.
     std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> read;

@@ -51,7 +51,7 @@ class EdgeWords {
   int number_ = 0, line_ = 1;
 };
 
-/// Adds the edges of "0>1-2"; false if the word is none.
+/// Adds the edges of "0>1-2"; false if the word is none, when its first edges may have been added.
 bool add_edges(std::string_view word, std::vector<GraphEdge>& edges) {
   const char* at = word.data();
   const char* const end = at + word.size();

@@ -96,6 +96,7 @@ class Writer {
 
   static std::string key(const Chunk& chunk) { return contributors(chunk); }
 
+  /// Writes the head of arrows and, for each set of contributors, the box that write_box() uses.
   void write_definitions() {
     out_ +=
         "<defs>\n<marker id=\"head\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" "
@@ -152,6 +153,7 @@ class Writer {
     label(at_.after, "after");
   }
 
+  /// Also marks inputs and outputs that are empty.
   void write_ranks() {
     for (std::size_t r = 0; r < at_.columns.size(); ++r) {
       const int x = at_.columns[r], left = x - at_.column_width / 2;
@@ -231,7 +233,7 @@ class Writer {
     }
   }
 
-  /// A chunk that is on its way to be a sum, if there is one.
+  /// Returns the first chunk with contributions of several ranks, or else the first one.
   const Chunk& example() const {
     for (const Box& box : at_.boxes)
       if (box.chunk.ranks.count() > 1) return box.chunk;

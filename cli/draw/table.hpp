@@ -7,7 +7,8 @@ namespace anyccl::cli {
 
 using Line = std::vector<std::string>;
 
-/// Columns as wide as their widest word; the first line is the head.
+/// Makes columns as wide as their widest word. The first line, the head, must be there, and no line
+/// may have more words than it.
 std::string table(const std::vector<Line>& lines);
 
 }  // namespace anyccl::cli

@@ -135,7 +135,7 @@ class ExplorerWriter {
     return &at->second;
   }
 
-  /// The networks, by the number of ranks.
+  /// Returns the networks that networks_of() has made so far, by the number of ranks.
   Json networks_json() const {
     Json all = Json::object();
     for (const auto& [ranks, networks] : networks_) {

@@ -42,7 +42,7 @@ class Recording {
   /// Calls of several ranks that belong together.
   using Operation = std::vector<Part>;
 
-  /// Collectives, messages with both ends, and calls that belong to none.
+  /// Finds collectives, messages with both ends, and calls that have begun and belong to none.
   void find_operations() {
     std::vector<std::vector<bool>> known;
     for (const RankTrace& trace : traces_) known.emplace_back(trace.calls.size());
@@ -120,7 +120,7 @@ class Recording {
   Pool labels_;
 };
 
-/// Those of each communicator, in their order.
+/// Puts neighbouring traces of one communicator together; those of one that stand apart stay apart.
 std::vector<std::vector<RankTrace>> by_communicator(std::vector<RankTrace> traces) {
   std::vector<std::vector<RankTrace>> all;
   for (RankTrace& trace : traces) {

@@ -44,8 +44,8 @@ struct StartFailure {
   int exit_code = 0;
 };
 
-/// Starts `setup.command`, looked up in PATH. The child is killed when the calling thread's process
-/// dies. On failure `child` is untouched and no process is left.
+/// Starts `setup.command`, looked up in PATH. The child is killed when the calling thread ends,
+/// also if its process goes on. On failure `child` is untouched and no process is left.
 StartFailure start_child(const ChildSetup& setup, Child& child);
 
 /// How a child ended.

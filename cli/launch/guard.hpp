@@ -13,6 +13,7 @@ class Guard {
  public:
   static Result<Guard> start();
   Guard(Guard&&) = default;
+  /// Ends the process. It may still kill what is watched, so forget() that before.
   ~Guard();
 
   /// From now on, or until forget(): as kill() has it, a process or, negative, a process group.

@@ -56,7 +56,8 @@ std::string without_user(const std::string& host) {
   return host.substr(host.find('@') == std::string::npos ? 0 : host.find('@') + 1);
 }
 
-/// Names have no case, and may end with a dot; localhost is this one.
+/// Names have no case, and may end with a dot; localhost is this one. A user before an @ does not
+/// count.
 bool is_same_host(const std::string& a, const std::string& b) {
   const auto plain = [](const std::string& host) {
     std::string name = without_user(host);
@@ -134,7 +135,7 @@ bool is_here(const std::string& host) {
   return host == "localhost" || host == own_host_name();
 }
 
-/// The name by which other hosts know the first one.
+/// Returns the name by which other hosts know the first one: 127.0.0.1 if it is a lone localhost.
 std::string master_of(const std::vector<HostRanks>& hosts) {
   const std::string first = without_user(hosts.front().name);
   if (first != "localhost") return first;

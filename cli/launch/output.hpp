@@ -13,7 +13,8 @@ class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}
 
-  /// What `lines` has returned, or, if it is null, whole lines of the launcher.
+  /// Takes what `lines` has returned, or, if it is null, whole lines of the launcher, and writes
+  /// what fits now. Drops the text once nobody reads any more.
   void add(LinePrefixer* lines, std::string_view text);
   /// Writes what fits now. True if that was something.
   bool write_some();

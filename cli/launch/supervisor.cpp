@@ -72,6 +72,8 @@ bool Supervisor::any_running() const {
   return std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.running; });
 }
 
+/// Returns the time to the next end of a grace period or of a wait for a line's end; -1: there is
+/// none.
 int Supervisor::poll_ms() const {
   Deadline next = std::min(kill_at_, give_up_at_);
   for (const Member& member : members_)
@@ -101,7 +103,8 @@ void Supervisor::handle_signals() {
   if (child_ended) collect_ended();
 }
 
-/// From the launcher on another host, which also tells the user.
+/// Passes a signal of the launcher on another host on, or stops the ranks when the socket ends.
+/// After either, but for SIGUSR1 and SIGUSR2, failures are not reported here.
 void Supervisor::handle_control() {
   pollfd entry{control_, POLLIN, 0};
   if (control_ < 0 || ::poll(&entry, 1, 0) != 1) return;
@@ -193,6 +196,7 @@ void Supervisor::begin_grace(int signal, std::chrono::seconds grace) {
   grace_text_ = fmt::format("{} s of {}", grace.count(), signal_name(signal));
 }
 
+/// Also kills the children themselves, such as ssh, when the time that kill_ranks() sets is over.
 void Supervisor::kill_after_grace() {
   if (give_up_at_.passed()) {
     give_up_at_ = Deadline::never();

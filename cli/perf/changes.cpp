@@ -48,6 +48,7 @@ Result<std::optional<Change>> change_at(const TunerCell& cell, int ranks,
                                 after.algorithm->name, q.bytes, q.bytes, gain, gain});
 }
 
+/// Returns "64K" or "2M", or the plain number where neither unit divides it.
 std::string size_text(std::size_t bytes) {
   for (const auto& [unit, letter] : {std::pair{1U << 20, 'M'}, {1U << 10, 'K'}})
     if (bytes >= unit && bytes % unit == 0) return fmt::format("{}{}", bytes / unit, letter);

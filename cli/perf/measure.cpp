@@ -17,7 +17,7 @@ std::int64_t ns_since(Clock::time_point start) {
 
 constexpr std::size_t kLine = 64;
 
-/// Writes to every cache line; zeros stay zeros.
+/// Sets the first byte of every cache line to 0.
 void write_every_line(std::span<std::byte> memory) {
   for (std::size_t i = 0; i < memory.size(); i += kLine)
     *static_cast<volatile std::byte*>(&memory[i]) = std::byte{0};
@@ -38,11 +38,12 @@ class Run {
   /// True: every call gets new values. False: zeros, so that sums in place do not grow.
   bool compares() const { return protocol_.touch && protocol_.check; }
 
-  /// Calls until the caches and connections are warm, then decides how many to measure.
+  /// Makes the warm-up calls. Returns the protocol's number of calls to measure, or else how many
+  /// the budget is enough for, from 20 to 100,000.
   Result<int> warm_up(double budget_s);
   /// The times of this rank, in ns. If the calls are not compared, one more call is, untimed.
   Result<std::vector<std::int64_t>> timed_calls(int calls);
-  /// Total time of `calls` calls.
+  /// Returns the total time of `calls` calls on one input. Compares the result, unless in place.
   Result<std::int64_t> time_back_to_back(int calls, bool in_place);
 
  private:

@@ -21,7 +21,7 @@ int fail(const Status& status) {
   return status.code() == Code::invalid_argument ? 2 : 1;
 }
 
-/// The `settings` that this environment does not have yet.
+/// Returns the `settings` of which this environment has another value; an unset one counts as "".
 Settings missing_settings(const Settings& settings) {
   Settings missing;
   for (const auto& [name, value] : settings)

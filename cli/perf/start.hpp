@@ -24,12 +24,12 @@ Settings default_settings(const std::string& transport);
 Status check_not_a_rank(const Config& config, std::string_view what);
 
 /// Runs this very command once for each algorithm and protocol that supports it, one after the
-/// other.
+/// other. Returns the largest of their exit codes, or 1 or 2 as run_perf() does.
 int run_all_combinations(const PerfOptions& options, const Ranks& ranks);
 
-/// Runs the sweep: as one rank of the job that the environment names, as threads, or by starting
-/// this very command once per rank. Returns the exit code: 0, 1 if it failed or a value was wrong,
-/// 2 if the request is invalid.
+/// Runs the sweep as one rank of the environment's job or as threads, for which it restarts this
+/// process if it lacks `ranks.settings`, or by starting this command once per rank. Returns the
+/// exit code: 0, 1 if it failed or a value was wrong, 2 if the request is invalid.
 int run_perf(const PerfOptions& options, const Ranks& ranks);
 
 }  // namespace anyccl::cli

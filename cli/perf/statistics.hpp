@@ -14,7 +14,8 @@ struct Summary {
 /// smallest time that at least 99 % do not exceed.
 Summary summarize(std::vector<std::int64_t> times_ns);
 
-/// The value that a share of `values` (0: none, 1: all others) is not above; `values` is not empty.
+/// Returns the one of `values`, which are not empty, that is at `share` of their sorted order: 0 is
+/// the smallest, 1 the largest. Does not interpolate.
 double quantile(std::vector<double> values, double share);
 
 }  // namespace anyccl::cli

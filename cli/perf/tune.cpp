@@ -139,7 +139,8 @@ Result<std::size_t> Tuning::go_round(std::size_t contests, double until_s) {
   return contests;
 }
 
-/// False: the time is over.
+/// Gives each entrant that is not hopeless a turn; false: the time is over. Otherwise decides anew
+/// who is hopeless, unless all are compared.
 Result<bool> Tuning::compete(Contest& contest, double until_s) {
   const auto exercise =
       contest.cell.operation->make(case_of(contest.cell), input_.get(), output_.get(), comm_.get());
@@ -154,8 +155,8 @@ Result<bool> Tuning::compete(Contest& contest, double until_s) {
   return true;
 }
 
-/// Some milliseconds, or one longer call. The first turn is one call, after one with everything
-/// cold.
+/// Takes about a millisecond, or one longer call; the first turn is one call, after one with
+/// everything cold. Leaves the communicator with the entrant's algorithm.
 Status Tuning::take_turn(const TunerCell& cell, Exercise& exercise, Entrant& entrant) const {
   comm_.use(entrant.algorithm);
   constexpr double kTurn_us = 1000;

@@ -42,7 +42,7 @@ class Values {
   Values(const TypeName& type, anycclRedOp_t redop, int ranks);
 
   Elements of(int rank) const;  ///< One rank's input.
-  /// Over the first `ranks`; of avg, over all.
+  /// Reduces the inputs of the first `ranks`; avg divides their sum by the number of all ranks.
   Elements result(int ranks) const;
 
  private:

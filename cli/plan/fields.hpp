@@ -25,6 +25,7 @@ class Fields {
     if (!json.is_object()) fail("it must be an object");
   }
 
+  /// A number above 2^24 is a mistake, too.
   void read_whole(const char* key, int& out, int least, Need need = Need::required) {
     constexpr int kMost = 1 << 24;
     const Json* const value = find(key, need);

@@ -58,7 +58,8 @@ inline int most_stages(const Model& model) {
 /// Whether the model can be spread so. Errors: invalid_argument, with what must divide what.
 Status check(const Parallelism& p, const Model& model, const Cluster& cluster);
 
-/// "tp 8, pp 16, dp 128, zero 1, sp, 1f1b, micro-batch 1, selective"
+/// Returns, for example, "tp 8, pp 16, dp 128, zero 1, sp, 1f1b, micro-batch 1, recompute full".
+/// Leaves out tp, cp, pp and ep where they are 1.
 std::string to_text(const Parallelism& p);
 
 std::string_view name(Recompute recompute);

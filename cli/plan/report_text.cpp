@@ -28,6 +28,7 @@ std::string head_text(const Model& model, const Cluster& cluster) {
                             cluster.devices_per_host);
 }
 
+/// Has lines for computing, the bubble, each kind of traffic and the whole step.
 std::string step_table(const StepEstimate& step) {
   const auto share = [&](double seconds) { return percent(seconds / step.time_s); };
   std::vector<Line> lines{{"part", "primitive", "way", "GB sent", "ms", "ms exposed", "share"}};

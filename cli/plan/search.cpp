@@ -78,6 +78,7 @@ class Search {
     }
   }
 
+  /// Keeps a plan that fits the memory. All others are counted, and the fastest of them is kept.
   void add(PlannedStep plan) {
     if (fits(plan.step.memory, c_.device)) {
       ++found_.fitting;

@@ -68,6 +68,8 @@ class Estimator {
            (c_.device.memory_GBps * 1e9);
   }
 
+  /// Returns a micro-batch of a stage without the output head, and all micro-batches of the stage
+  /// that has most to do.
   ComputeTime compute_time() const {
     const double tokens = p_.micro_batch_tokens(), layers = p_.stage_layers(m_);
     const double all = m_.layers;

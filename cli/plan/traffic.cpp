@@ -79,7 +79,8 @@ class Counter {
   }
 
   /// Shoeybi et al., "Megatron-LM", 2019; with sequence parallelism Korthikanti et al., 2022:
-  /// inputs are gathered once more in the backward pass, beside the weight gradients.
+  /// inputs are gathered once more in the backward pass, beside the weight gradients. Adds a second
+  /// row, for the vocabulary.
   void add_tensor() {
     const Route way = route(c_, 1, p_.tensor);
     const double vector = activation_bytes(m_, p_) * ring_share(p_.tensor);

@@ -31,7 +31,8 @@ std::vector<Traffic> traffic_of(const Model& model, const Cluster& cluster, cons
 /// Bytes of one micro-batch's activations between two layers, of all tensor parallel devices.
 double activation_bytes(const Model& model, const Parallelism& p);
 
-/// Bytes that leave a device for experts, forward: dispatched and combined, each token in `copies`.
+/// Bytes for experts, forward: dispatched and combined, each token in `copies`. Copies that stay on
+/// the device count, too.
 double expert_bytes(const Model& model, double tokens, double copies, Precision precision);
 
 /// Parameters of one device, on average over the stages.

@@ -74,6 +74,7 @@ class Reader {
   Status status_;
 };
 
+/// The last segment has no upper limit: a number there is a mistake.
 CostSegment segment_from(const Json& json, const std::string& where, bool last, Reader& read) {
   CostSegment segment;
   segment.most_bytes = last ? kUnlimited : read.number(json, "up_to_bytes", where);
@@ -125,6 +126,7 @@ void read_factors(const Json& json, Calibration& c, Reader& read) {
   c.factors_in_turns = factors_from(collectives, "factors_in_turns", read);
 }
 
+/// Returns null if there are none.
 Json json_of(const std::vector<CollectiveFactor>& factors) {
   if (factors.empty()) return nullptr;
   Json json = Json::array();
@@ -133,6 +135,7 @@ Json json_of(const std::vector<CollectiveFactor>& factors) {
   return json;
 }
 
+/// Returns null if none were measured.
 Json json_of_factors(const Calibration& c) {
   if (c.factors.empty() && c.factors_in_turns.empty()) return nullptr;
   return {{"link", c.factors_link},
@@ -168,6 +171,7 @@ Json json_of(const std::vector<MemoryRate>& rates) {
   return json;
 }
 
+/// Returns the rates of one core alone and of all at once; null if none were measured.
 Json json_of_memory(const Calibration& c) {
   if (c.memory_alone.empty()) return nullptr;
   return {{"alone", json_of(c.memory_alone)}, {"shared", json_of(c.memory_shared)}};

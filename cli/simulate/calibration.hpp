@@ -64,7 +64,7 @@ struct Calibration {
   /// The class of this name; null if there is none.
   const LinkCosts* find(const std::string& link) const;
   /// Between two sizes along a line over the logarithms; beyond them that of the last one; 1 if
-  /// there are none. `in_turns`: there are more ranks than cores.
+  /// there are none for this link. `in_turns`: there are more ranks than cores.
   double factor_at(const std::string& link, double bytes, bool in_turns) const;
   /// Between two sizes along a line over the logarithms. `shared`: all cores do the same. There are
   /// some.

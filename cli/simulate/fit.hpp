@@ -19,8 +19,8 @@ struct Timing {
 std::vector<double> protocol_limits();
 
 /// alpha and beta of each segment, by least squares of the relative errors; neither is negative. A
-/// segment with fewer than two sizes is left to the one before it. Errors: invalid_argument, if
-/// there are fewer than two sizes or a time is not above 0; `name` is said then.
+/// segment with fewer than two sizes is left to the one before it, at the beginning to the next.
+/// Errors: invalid_argument with `name`, for fewer than two sizes or a time that is not above 0.
 Result<LinkCosts> fit_link(const std::string& name, std::span<const Timing> timings);
 
 /// read_s, write_s and reduce_residual, from timings with operands; neither time is negative.

@@ -21,8 +21,8 @@ class Flows {
   /// All three outlive it.
   Flows(const Network& network, const Machine& machine, EventQueue& queue);
 
-  /// The message begins its way at `leaves`, meets its first link after `latency_s`, and is never
-  /// faster than `most_bytes_per_s`.
+  /// The message begins its way at `leaves`, is on its links after `latency_s` and the machine's
+  /// time for each of them, and is never faster than `most_bytes_per_s`.
   void send(double leaves, const Message& message, double bytes, double latency_s,
             double most_bytes_per_s);
   /// The message is there at `time`, without links.

@@ -17,7 +17,7 @@ struct Moved {
 /// A step of a plan with sizes, as the library's Execution runs it.
 class StepMoves {
  public:
-  /// `line_bytes`: publications of so many are in a slot. All outlive it.
+  /// `line_bytes`: publications of up to so many are in a slot. All outlive it.
   StepMoves(const Plan& plan, const BoundPlan& bound, std::uint32_t step, std::uint32_t line_bytes)
       : plan_(plan),
         bound_(bound),

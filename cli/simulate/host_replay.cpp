@@ -148,6 +148,8 @@ class HostReplay {
            std::none_of(cores_.begin(), cores_.end(), [](const Core& c) { return c.is_working; });
   }
 
+  /// Ends the work of the rank whose turn it is, if it has some. Starts its next work, or passes
+  /// the core on.
   void run_core(std::uint32_t k) {
     Core& core = cores_[k];
     const std::uint32_t r = core.ranks[core.turn];
@@ -183,6 +185,7 @@ class HostReplay {
     return std::all_of(rank.lanes.begin(), rank.lanes.end(),
                        [](const Lane& lane) { return lane.is_finished; });
   }
+  /// Ends the rank now. Wakes idle cores, as publications that it has read may be released.
   void finish(RankState& rank) {
     rank.is_done = true;
     rank.done_s = now_;
@@ -273,8 +276,9 @@ class HostReplay {
         .publications[std::size_t{lane.tile} * publications_of(ref.rank) + ref.publication];
   }
 
-  /// Whether all readers of this publication are past it, so that its slot and its place in the
-  /// ring may be used again: rule 3 of plan.hpp, within one operation.
+  /// Whether all readers are known to be past this publication, so that its slot and its place in
+  /// the ring may be used again: rule 3 of plan.hpp, within one operation. Without `posts_each` a
+  /// reader is known to be past it only when it is done.
   bool is_released(std::uint32_t publisher, std::uint32_t publication) const {
     const Published& p = ranks_[publisher].publications[publication];
     return std::all_of(p.readers.begin(), p.readers.end(), [&](const ReaderOf& reader) {
@@ -301,6 +305,7 @@ class HostReplay {
     return true;
   }
 
+  /// Publishes the result of the step, posts progress, and moves the lane to its next step.
   void leave_step(std::uint32_t r, Lane& lane, std::uint32_t lane_number) {
     RankState& rank = ranks_[r];
     const PlanStep& s = plan(r).steps[lane.pc];

@@ -8,7 +8,7 @@
 
 namespace anyccl::cli {
 
-/// What the links carried: by class, and the five busiest ones.
+/// Returns tables of what the links carried: by class, and of the five busiest ones.
 std::string link_loads(const Network& network, const Machine& machine, const ReplayResult& result);
 
 /// A picture that needs no other file: the network, with each cable the redder and wider the more

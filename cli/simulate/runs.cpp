@@ -59,7 +59,8 @@ std::vector<T> sorted_unique(std::vector<T> values) {
   return values;
 }
 
-/// Plans have rings and slots, which are those of shared memory.
+/// Whether all ranks are on one host with shm, the calibration has memory rates, and SimGrid is not
+/// asked for. Plans have rings and slots, which are those of shared memory.
 bool can_replay_plans(const Algorithm& algorithm, int ranks, const SimulationSetting& setting) {
   const Machine& m = setting.machine;
   return m.calibration != nullptr && !m.calibration->memory_alone.empty() && m.inside == "shm" &&

@@ -37,7 +37,8 @@ struct SimulatedRun {
 inline constexpr std::uint64_t kMostLogged = 100'000;
 
 /// All sizes of one algorithm on one network of `ranks` ranks; with memory rates in the calibration
-/// those of one host by replay_on_host(). `log`, if not null, gets what happened.
+/// those of one host by replay_on_host(). `log`, if not null, gets what happened in all of them,
+/// but nothing by SimGrid.
 /// Errors: those of RankPrograms::of(), read_placement() and replay(); invalid_argument for more
 /// than kMostLogged messages in a log.
 Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int ranks,

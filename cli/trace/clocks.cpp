@@ -48,7 +48,8 @@ bool needs_everyone(const TracedCall& call) {
           std::find(std::begin(kKinds), std::end(kKinds), call.kind) != std::end(kKinds));
 }
 
-/// Every rank with the first rank that has it: enough to connect all hosts.
+/// Pairs every rank with the first rank that has it, which is enough to connect all hosts. Notes
+/// nothing of a call in which a rank may end before all have begun.
 void note_common_call(const std::vector<RankTrace>& traces, const CommonCall& common,
                       Differences& differences) {
   if (!needs_everyone(call_of(traces, common.parts.front()))) return;
@@ -63,6 +64,7 @@ void note_common_call(const std::vector<RankTrace>& traces, const CommonCall& co
   }
 }
 
+/// Subtracts `ahead` from all times that are set, but keeps the real times that they mean.
 void set_back(RankTrace& trace, std::int64_t ahead) {
   trace.time_ns -= ahead;
   trace.real_offset_ns += ahead;

@@ -109,6 +109,8 @@ class Timeline {
             {"tid", layout_.track(part.trace, call_of(traces_, part).track)},
             {"ts", microseconds(at - start_ns_)}};
   }
+  /// Adds a span, until its trace was written if it has not ended. One that has not begun is an
+  /// instant.
   void add(Part part) {
     const TracedCall& call = call_of(traces_, part);
     const bool has_begun = call.started_ns != 0;

@@ -76,7 +76,8 @@ std::vector<T> sorted_unique(std::vector<T> values) {
   return values;
 }
 
-/// Those of the flags, or of the recorded communicators.
+/// Returns those of the flags, or else of recorded communicators with up to kMostRanks, or else
+/// eight usual ones.
 std::vector<int> ranks_of(const Flags& flags, const std::vector<RankTrace>& traces) {
   if (!flags.ranks.empty()) return sorted_unique(flags.ranks);
   std::vector<int> ranks;
@@ -100,6 +101,7 @@ std::vector<std::size_t> sizes_of(const std::vector<RankTrace>& traces) {
   return sizes;
 }
 
+/// Returns the sizes of the flags, or else of the traces, or else three usual ones.
 Result<std::vector<std::size_t>> bytes_of(const Flags& flags,
                                           const std::vector<RankTrace>& traces) {
   std::vector<std::size_t> sizes;
@@ -112,6 +114,7 @@ Result<std::vector<std::size_t>> bytes_of(const Flags& flags,
   return sorted_unique(std::move(sizes));
 }
 
+/// Reads the files that the flags name. Traces are brought to one clock.
 Result<ExplorerSetting> setting_of(const Flags& flags) {
   ExplorerSetting setting;
   ANYCCL_TRY(setting.algorithms, algorithms_of(flags));

@@ -30,6 +30,7 @@ std::string shown_value(const Variable& variable, const std::string& value) {
   return variable.name == "ANYCCL_SECRET" ? "(set, not shown)" : value;
 }
 
+/// Describes the name, machine, cores, CPU quota and instruction sets.
 Json host_json() {
   const probe::HostFacts facts = probe::host_facts();
   Json isas = Json::array();
@@ -42,6 +43,7 @@ Json host_json() {
           {"instruction_sets", isas}};
 }
 
+/// Lists the names of all algorithms by collective.
 Json algorithms_json() {
   Json by_collective = Json::object();
   for (const Algorithm* algorithm : all_algorithms())
@@ -92,7 +94,8 @@ Json protocols_json() {
           {kProtocolNames[2], "all others: in the staging ring, or where the caller has them"}};
 }
 
-/// The sources that choose algorithms in this environment, by precedence.
+/// Returns the sources that choose algorithms in this environment, by precedence; if a setting is
+/// wrong, one text with the reason.
 Json deciders() {
   const Result<Config> config = read_config();
   if (!config.ok()) return {fmt::format("nothing: {}", config.status().message())};

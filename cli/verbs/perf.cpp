@@ -94,6 +94,7 @@ void declare_how(CLI::App& app, Flags& f) {
   app.add_option("--json", f.options.json, "Write the rows to this file");
 }
 
+/// Declares the flags for the ranks, and for the transport, algorithm and protocol that they use.
 void declare_where(CLI::App& app, Flags& f) {
   app.add_option("-g,--ranks", f.ranks.count,
                  "Number of ranks; default: those of the launcher, or 2")
@@ -154,7 +155,7 @@ Status load_files(Flags& f) {
   return {};
 }
 
-/// Fills the options from the flags.
+/// Fills the options and the settings of the ranks from the flags. Loads the files of --algo-file.
 Status set_options(Flags& f) {
   PerfOptions& options = f.options;
   options.operation = find_operation(f.operation);

@@ -175,6 +175,7 @@ Settings exports_of(const Options& o) {
   return settings;
 }
 
+/// Returns all ANYCCL_* of this environment but the secret, and then those of --export.
 Settings settings_for_hosts(const Options& o) {
   Settings settings;
   for (char** entry = environ; *entry != nullptr; ++entry) {

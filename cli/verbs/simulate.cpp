@@ -58,6 +58,7 @@ Result<std::string> link_of(const Flags& flags, const Calibration& calibration,
   return error(Code::invalid_argument, "{} has no link {}, but {}", flags.model, link, known);
 }
 
+/// Takes links, and the bandwidth unless --bandwidth is given, from the file of --model, if any.
 Status use_calibration(const Flags& flags, Machine& machine) {
   if (flags.model.empty()) {
     if (flags.inside.empty()) return {};
@@ -77,6 +78,7 @@ bool wants_one_run(const Flags& flags) {
   return flags.links || !flags.svg.empty() || !flags.timeline.empty();
 }
 
+/// Reads the files of the machine, the calibration and the topology that the flags name.
 Result<SimulationSetting> setting_of(const Flags& flags) {
   SimulationSetting setting;
   ANYCCL_TRY(setting.machine, machine_of(flags));
@@ -112,8 +114,8 @@ Status check_root(const Flags& flags) {
   return {};
 }
 
-/// What was asked for, for each number of ranks. Several algorithms may be asked for, of which some
-/// do not support it.
+/// Simulates what was asked for, for each number of ranks. Leaves out those of several algorithms
+/// that do not support one; for a single algorithm that is an error.
 Result<std::vector<SimulatedRun>> all_runs(const Flags& flags,
                                            const std::vector<const Algorithm*>& algorithms,
                                            const SimulationSetting& setting) {
@@ -174,6 +176,7 @@ Status print_one(const Flags& flags, const SimulationSetting& setting) {
   return {};
 }
 
+/// Prints the network for the first number of ranks, and draws it into the file of --svg.
 Status print_topology(const Flags& flags, const SimulationSetting& setting) {
   ANYCCL_TRY(const Network network,
              read_network(setting.topology, static_cast<std::uint32_t>(flags.ranks[0])));

@@ -22,6 +22,7 @@ int refuse_traces(const Status& why) {
   return kUsageError;
 }
 
+/// Writes the timeline to `output`, or prints the summary if that is empty.
 int run(const Flags& flags) {
   Result<std::vector<RankTrace>> traces = read_traces(flags.paths);
   if (!traces.ok()) return refuse_traces(traces.status());

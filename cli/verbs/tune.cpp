@@ -57,7 +57,8 @@ std::vector<std::string> tunable_names() {
   return names;
 }
 
-/// The flags of --validate where the user gave none: ranks that were fitted, and twice as many.
+/// Sets the flags of --validate where the user gave none: ranks that were fitted, and twice as
+/// many. Always has slow algorithms measured to the end.
 void use_defaults_of_validation(Flags& f) {
   if (f.collectives.empty()) f.collectives = {"all_reduce"};
   if (f.options.ranks.empty()) f.options.ranks = {2, kFittedRanks, 2 * kFittedRanks};
@@ -196,7 +197,8 @@ Result<int> validate(const Flags& flags, const std::string& file) {
   return 0;
 }
 
-/// The links of this job, if this process is a rank of one, or else of this machine.
+/// Measures the links of this job, if this process is a rank of one, or else of this machine, and
+/// writes the calibration. Then validates it, if that is asked for.
 Result<int> calibrate_all(const Flags& flags) {
   ANYCCL_TRY(const Config config, read_config());
   ANYCCL_TRY(const std::string file, calibration_file(flags, config));

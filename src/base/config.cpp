@@ -163,7 +163,7 @@ Status read_choice(const char* name, std::string& into, std::span<const std::str
                fmt::join(allowed, ", "));
 }
 
-/// As name_in().
+/// Reads the choice that name_in() gives the variable's text for; 0 if the variable is not set.
 template <typename Choice>
 Status read_choice(const char* name, Choice& into, std::span<const std::string_view> allowed) {
   std::string text;
@@ -288,7 +288,7 @@ Status read_port_range(PortRange& into) {
   return {};
 }
 
-/// As the XDG Base Directory Specification says: relative paths count as not set.
+/// Returns XDG's folder for the caches of all programs, without relative paths; empty: none.
 std::string cache_folder() {
   if (const std::string folder = env_text("XDG_CACHE_HOME"); folder.starts_with('/')) return folder;
   const std::string home = env_text("HOME");

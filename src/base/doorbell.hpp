@@ -17,8 +17,8 @@ class Doorbell {
   void sleep(std::chrono::nanoseconds most) {
     sleep_while([] { return true; }, most);
   }
-  /// Sleeps only while `holds()`, and no ring is missed: a thread that changes what it looks at
-  /// (seq_cst, both) and then rings ends the sleep.
+  /// Looks at `holds()` once and, if it is true, sleeps until a ring or for `most`. No ring is
+  /// missed: a thread that changes what it looks at (seq_cst, both) and then rings ends the sleep.
   template <typename Condition>
   void sleep_while(const Condition& holds, std::chrono::nanoseconds most) {
     const std::uint32_t before = rings_.load(std::memory_order_acquire);

@@ -93,6 +93,8 @@ Result<Launch> read_launch(const Launcher& launcher, const Lookup& lookup) {
   return launch;
 }
 
+/// Whether the variables of the rank, of the number of ranks and of that of hosts, or else of local
+/// ranks, are set. Those that name the job may be missing.
 bool has_started_this(const Launcher& launcher, const Lookup& lookup) {
   const std::string_view place = launcher.hosts.empty() ? launcher.local_size : launcher.hosts;
   return lookup(launcher.rank) && lookup(launcher.size) && lookup(place);

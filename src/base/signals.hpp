@@ -41,6 +41,7 @@ class FileSizeSignalHeld {
   }
   FileSizeSignalHeld(const FileSizeSignalHeld&) = delete;
   FileSizeSignalHeld& operator=(const FileSizeSignalHeld&) = delete;
+  /// Takes away a SIGXFSZ that came meanwhile, but not one that was pending before. errno stays.
   ~FileSizeSignalHeld() {
     const int number = errno;
     constexpr timespec kNow{};

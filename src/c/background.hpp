@@ -20,6 +20,7 @@ class Background {
   static std::shared_ptr<Background> start(std::function<Result<CommPtr>()> job,
                                            std::function<void()> when_abandoned = {});
 
+  /// Whether it has ended; also true in a forked child, which does not have its thread.
   bool done();
   /// Waits until it is done. A communicator comes out once; who asks again gets null, as does a
   /// forked child.

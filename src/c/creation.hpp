@@ -21,7 +21,7 @@ struct Creation {
   bool blocking = true;
 };
 /// NULL and fields that are not set mean the default, and for `blocking` the parent's, if any.
-/// `problem`: of other arguments.
+/// `problem`: of other arguments. Reads the environment, too, which sets up the log.
 Creation creation_in(const anycclConfig_t* config, Status problem = {},
                      const anycclComm* parent = nullptr);
 
@@ -32,7 +32,8 @@ anycclResult_t split_by(anycclComm_t comm, int color, int key, anycclComm_t* new
 /// Gives `background` a handle, which has its result later. Returns in_progress.
 Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<Background> background);
 
-/// For calls that take long, during which another thread may abort it.
+/// Returns the team of `comm`, which lives while the caller has it, also if another thread aborts
+/// `comm` during a long call. Errors: as need_comm().
 Result<std::shared_ptr<Team>> keep(anycclComm_t comm);
 
 }  // namespace anyccl

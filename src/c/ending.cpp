@@ -145,7 +145,8 @@ Status abort(anycclComm_t comm) {
   return {};
 }
 
-/// `time`: above 0, how long it may take.
+/// `time`: above 0, how long it may take. A handle that does not block gets a thread for it, and
+/// in_progress is returned.
 Status finalize(anycclComm& handle, std::chrono::milliseconds time) {
   const InCall in_call(&handle);  // also at the end of a group
   ANYCCL_CHECK(need_comm(&handle));

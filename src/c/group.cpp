@@ -33,6 +33,7 @@ thread_local OpenGroup group;
 // The one of this thread, if depth > 0.
 [[gnu::tls_model("initial-exec")]] thread_local constinit OpenGroup* current = nullptr;
 
+/// Runs all of them, also after an error; returns the first error.
 Status run_in_turn(const std::vector<std::function<Status()>>& jobs) {
   Status first;
   for (const auto& job : jobs) {

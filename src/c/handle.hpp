@@ -35,7 +35,8 @@ struct anycclWindow {
 
 /// One rank's handle.
 struct anycclComm {
-  /// With the mutex. Null: no thread is in a call, see await_calls().
+  /// Gives the handle a communicator, with a new team, and opens it for calls unless its end has
+  /// begun. With the mutex. Null: no thread is in a call, see await_calls().
   void set(anyccl::CommPtr made) {
     agreement = nullptr;
     team = made == nullptr ? nullptr : std::make_shared<anyccl::Team>(made);
@@ -86,7 +87,8 @@ struct anycclEvent {
 
 namespace anyccl {
 
-/// Takes over the result of the background, if it is there.
+/// Takes over the result of the background, if it is there; a failure, or the end of finalizing,
+/// closes the handle.
 void adopt(anycclComm& handle);
 /// From now on no call begins on the handle: frees its communicator, unless a call of another
 /// thread does not return soon, which then keeps it. False: so it is.
@@ -107,7 +109,8 @@ inline InCall::~InCall() {
 /// Remembers the message for anycclGetLastError, in `handle` if there is one, and gives the code.
 /// Inside a group, the first error is also that of anycclGroupEnd.
 anycclResult_t report(const Status& status, anycclComm_t handle);
-/// Runs `body` and turns what must not cross the C interface (out of memory) into a code.
+/// Runs `body` and turns what must not cross the C interface (out of memory) into a code. Until it
+/// returns, this thread is in a call on `handle`, whose communicator is not freed meanwhile.
 template <typename Body>
 anycclResult_t guarded(anycclComm_t handle, const Body& body) noexcept {
   const InCall in_call(handle);
@@ -150,7 +153,7 @@ Status need_vector(const void* x, std::size_t count, const char* what);
 Status need_no_group(const char* call);
 /// The tag of a message: one of a program's, or of the layers above this library.
 Status check_tag(int tag);
-/// Not NULL, and ready for use.
+/// Ok if it is of this process and ready for use. First takes over the result of its background.
 Status need_comm(anycclComm_t comm);
 /// check_wait() of a thread that is in a function of the program.
 Status check_wait_in_callback(const Awaited& awaited);
@@ -161,7 +164,7 @@ inline Status check_wait(const Awaited& awaited) {
     return {};
   return check_wait_in_callback(awaited);
 }
-/// Not NULL, and of this process.
+/// Returns an error unless it is not NULL, not destroyed, and of this process.
 Status need_stream(anycclStream_t stream);
 
 /// The call that a program describes. Errors: of what only the C interface can get wrong.

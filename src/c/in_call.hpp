@@ -27,7 +27,8 @@ struct Calls {
 /// The calls of this thread; null before its first one. The pointer is in the space that is set
 /// aside at start, so that asking costs one load.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit Calls* calls_here;
-/// For the first call of a thread.
+/// Sets calls_here until this thread ends, to what an ended thread has left, or else to new memory.
+/// The first call of a thread calls it.
 Calls& take_calls();
 
 /// While it lives, this thread is in a call with a handle: a thread that ends the communicator

@@ -21,7 +21,8 @@ Status launch_in_stream(const Call& call, anycclComm_t comm, anycclStream_t stre
   return issue_in_stream(call, comm, stream).status();
 }
 
-/// Checks what only the C interface can get wrong, then runs the call or adds it to the group.
+/// Checks what only the C interface can get wrong, then launches the call in the stream, if there
+/// is one; else runs it, or adds it to the group. `handover`: of a call that is run.
 anycclResult_t run_or_add(const Call& call, anycclComm_t comm, anycclStream_t stream,
                           Comm::Handover* handover = nullptr) noexcept {
   return guarded(comm, [&]() -> Status {

@@ -15,7 +15,8 @@ struct Located {
   Index index;
 };
 
-/// Whether `a` is the result of the two, or an equal one.
+/// Whether `a` is the result of the two, or an equal one. A NaN comes before all numbers; of equal
+/// values, the smaller index comes first.
 template <bool kLargest, typename Pair>
 bool comes_first(const Pair& a, const Pair& b) {
   const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
@@ -58,6 +59,7 @@ anycclReduceFunction_t locator_of(anycclDataType_t value, bool largest) {
   }
 }
 
+/// Also refuses operators that are of the inputs of all ranks: averages and pre-multiplied sums.
 Status check_local(const Call& call, const Operator* own) {
   if (bytes_of(call.dtype) == 0)
     return error(Code::invalid_argument, "datatype {} does not exist",

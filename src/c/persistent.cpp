@@ -35,7 +35,8 @@ Status check_all(const anycclPrepared_t* prepared, std::size_t count) {
   return {};
 }
 
-/// Those of one communicator, which are at these places.
+/// Starts those of one communicator, which are at these places. Returns the first error; the others
+/// are started, and works[place] of one that fails is left alone.
 Status start_together(const anycclPrepared_t* prepared, const std::vector<std::size_t>& places,
                       anycclWork_t* works) {
   const CommPtr& comm = prepared[places[0]]->comm;

@@ -15,6 +15,7 @@ Status need_stream(anycclStream_t stream) {
 
 namespace {
 
+/// Returns an error unless it is not NULL, not destroyed, and of this process.
 Status need_event(anycclEvent_t event, const char* what) {
   ANYCCL_CHECK(need(event, what));
   if (event->destroyed)

@@ -27,6 +27,8 @@ Status check_window_arguments(const void* buff, std::size_t size, const anycclWi
   return {};
 }
 
+/// Aborts the communicator if the background thread cannot listen for puts, as peers may send some
+/// already.
 Status register_window(anycclComm_t comm, void* buff, std::size_t size, anycclWindow_t* win,
                        int flags) {
   const InCall in_call(comm);  // also at the end of a group

@@ -71,7 +71,8 @@ Array unfilled_copy_of(const Found& found) {
   return copy;
 }
 
-/// `dtype` is that of the elements if the buffer's format does not tell it.
+/// `dtype` is the type of the elements, whatever the buffer's format says; null: the format tells
+/// it.
 Found from_buffer(nb::handle x, const char* name, const DType* dtype = nullptr) {
   auto hold = std::make_shared<BufferHold>();
   if (PyObject_GetBuffer(x.ptr(), &hold->buffer, PyBUF_RECORDS_RO) != 0) throw nb::python_error();
@@ -103,6 +104,7 @@ PyTypeObject* ndarray_type() {
   return reinterpret_cast<PyTypeObject*>(ndarray);
 }
 
+/// Raises Unsupported for a masked array, and for a type that the library does not have.
 Found from_numpy(nb::handle x, const char* name) {
   if (Py_TYPE(x.ptr()) != ndarray_type() && nb::hasattr(x, "_mask"))
     raise(anycclUnsupported,
@@ -134,6 +136,7 @@ std::string device_name(std::int32_t type, std::int32_t id) {
   return "DLPack device " + std::to_string(type) + ":" + std::to_string(id);
 }
 
+/// Raises Unsupported for the element type alone, not for a device, and leaves `writable` false.
 Found from_tensor(const dlpack::Tensor& t, std::shared_ptr<Hold> hold, const char* name) {
   const std::optional<DType> dtype = dtype_of(t.dtype);
   if (!dtype)
@@ -173,6 +176,8 @@ nb::object dlpack_capsule_of(nb::handle x) {
   return dlpack();
 }
 
+/// Takes host memory, also pinned, and raises Unsupported for other memory. Arrays of JAX, and
+/// those that are exported as read-only, are not writable.
 Found from_dlpack(nb::handle x, const char* name) {
   if (nb::hasattr(x, "is_neg") &&
       nb::cast<bool>(x.attr("is_neg")()))  // of torch, whose export forgets it

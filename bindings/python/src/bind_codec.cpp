@@ -12,6 +12,7 @@
 namespace anyccl::python {
 namespace {
 
+/// Raises Unsupported for a name that no codec has.
 anycclCodec_t codec_of(const std::string& name) {
   anycclCodec_t codec{};
   raise_unless_ok(outcome_of(anycclCodecFromName(name.c_str(), &codec)));
@@ -62,7 +63,8 @@ void decode(const std::string& codec, const std::vector<nb::object>& payloads, n
 /// Everything here is called with the interpreter lock held, which guards the members.
 class CodedAllReduce {
  public:
-  /// A name that is wrong here is an error of all ranks.
+  /// `everywhere`: each rank counts as a host. `if_slow`: it measures now whether the codec makes
+  /// it faster. A name that is wrong here is an error of all ranks.
   CodedAllReduce(Communicator& comm, const std::string& codec, bool everywhere, bool if_slow) {
     need_no_group("codec.AllReduce");
     anycclCodec_t known = anycclNumCodecs;
@@ -76,6 +78,8 @@ class CodedAllReduce {
   }
   CodedAllReduce(const CodedAllReduce&) = delete;
   CodedAllReduce& operator=(const CodedAllReduce&) = delete;
+  /// Leaves it to the end of the process once the interpreter ends; in a callback of the library
+  /// another thread destroys it.
   ~CodedAllReduce() {
     if (handle_ == nullptr || is_exiting()) return;
     const auto destroy = [handle = handle_] { static_cast<void>(anycclCodedDestroy(handle)); };
@@ -106,6 +110,7 @@ class CodedAllReduce {
     raise_unless_ok(outcome_of(anycclCodedUsesCodec(usable(), type, &is)));
     return is != 0;
   }
+  /// Does nothing if it was destroyed. Raises InvalidUsage while another thread is in a call.
   void destroy() {
     if (handle_ == nullptr) return;
     if (inside_ > 0)
@@ -127,6 +132,7 @@ class CodedAllReduce {
     int& count_;
   };
 
+  /// Raises InvalidUsage if it was destroyed; does not look at the communicator.
   anycclCoded_t usable() const {
     if (handle_ == nullptr) raise(anycclInvalidUsage, "the coded AllReduce was destroyed");
     return handle_;

@@ -47,6 +47,8 @@ std::size_t payload_bound(std::size_t count, std::size_t entries, nb::handle val
   return bytes;
 }
 
+/// Moves the elements that `cut` takes into `payload`, and returns its bytes. `residual` keeps what
+/// rounding to `values` takes of them; in `momentum`, which may be None, they become 0.
 std::size_t pack(nb::handle residual, nb::handle momentum, const Cut& cut, nb::handle values,
                  nb::handle payload) {
   const Array v = Array::output(residual, "residual"), to = Array::output(payload, "out");

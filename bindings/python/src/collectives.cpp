@@ -13,6 +13,7 @@ struct SumOptions {
   int accumulate = ANYCCL_CONFIG_UNDEF_INT, leaves = 0;  // 0: not given
 };
 
+/// Returns 0 for None. Raises TypeError, or InvalidArgument for a number less than 1.
 int leaves_in(nb::handle given) {
   if (given.is_none()) return 0;
   int leaves = 0;
@@ -28,8 +29,8 @@ SumOptions sum_options(nb::handle accumulate, nb::handle leaves) {
   return options;
 }
 
-/// The shape of an input, or of each part of one that has several, which goes to `room`: see leaves
-/// of anycclCollConfig_t.
+/// Returns the shape of `x`; if `leaves` is not 0, that without the first dimension, written to
+/// `room`. Raises InvalidArgument then unless the first dimension has this rank's leaves.
 const Shape& shape_of_part(Communicator& c, const Array& x, int leaves, Shape& room) {
   if (leaves == 0) return x.shape;
   need_blocks(x.shape, static_cast<std::size_t>(std::max(1, leaves / c.size())),

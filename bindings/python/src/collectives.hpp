@@ -24,6 +24,7 @@ nb::object reduce_scatter(Communicator& c, const Options& how, nb::handle x, con
                           nb::handle out, nb::handle accumulate, nb::handle leaves);
 nb::object all_gather(Communicator& c, const Options& how, nb::handle x, nb::handle out);
 nb::object gather(Communicator& c, const Options& how, nb::handle x, int root, nb::handle out);
+/// Other ranks than the root give `x`, which is not read but has the shape and type, or `out`.
 nb::object scatter(Communicator& c, const Options& how, nb::handle x, int root, nb::handle out);
 nb::object all_to_all(Communicator& c, const Options& how, nb::handle x, nb::handle out);
 

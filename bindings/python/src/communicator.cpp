@@ -53,7 +53,8 @@ Communicator::~Communicator() {
   destroy();
 }
 
-/// Raises why no call is possible, if so.
+/// Raises if it has ended or is finalized, if it or a part of it is being created, or if an
+/// operator's function has raised. Does not ask whether the communicator has failed.
 void Communicator::check_usable() {
   check_operators();
   if (handle_ == nullptr) raise(anycclInvalidUsage, "the communicator was " + ended_);

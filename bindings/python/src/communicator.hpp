@@ -33,13 +33,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   explicit Communicator(anycclComm_t handle);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
+  /// Destroys it, which waits for issued operations, or aborts it if nobody has seen the end of its
+  /// creation. Leaves it to the end of the process once the interpreter ends.
   ~Communicator();
 
   static CommunicatorPtr from_env(const Creation& how);
   static CommunicatorPtr from_unique_id(const anycclUniqueId& id, int rank, int size,
                                         const Creation& how);
   static std::vector<CommunicatorPtr> init_all(int size);
-  /// Returns null with color ANYCCL_SPLIT_NOCOLOR.
+  /// With color ANYCCL_SPLIT_NOCOLOR, returns null if `how` waits, else one that can only be
+  /// destroyed once it is created.
   CommunicatorPtr split(int color, int key, const Creation& how);
   /// `after_failure`: with ANYCCL_SHRINK_ABORT.
   CommunicatorPtr shrink(std::vector<int> excluded, bool after_failure, const Creation& how);
@@ -53,8 +56,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// Whether it is created, or finalized if finalize() was called. Raises why it cannot be.
   bool is_ready();
   void wait_until_ready(Seconds timeout);
-  /// The exception that operations raise from now on, or None. Any thread.
+  /// Returns the exception that operations raise from now on, or None; raises InvalidUsage if the
+  /// communicator has ended. Any thread.
   nb::object failure() const;
+  /// Returns a text for people, how the last collective ran; see anycclCommLastPlan.
   std::string last_plan();
   /// JSON.
   std::string metrics();
@@ -64,7 +69,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::pair<std::uint64_t, std::uint64_t> completed();
   /// Ranks of this communicator, in the order of the one that they have made.
   std::vector<int> survivors();
-  /// The time limit of the operations that are called from now on; none: they wait for ever.
+  /// Returns the time limit of operations that are called from now on. None: ANYCCL_OP_TIMEOUT has
+  /// it, or it is half an hour; infinity: they wait for ever.
   Seconds timeout() const;
   void set_timeout(Seconds seconds) { timeout_ms_ = milliseconds(seconds); }
 
@@ -72,6 +78,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// in a group, the result that will be there later.
   nb::object run(Request&& request, const Options& options);
 
+  /// Completes the issued operations, and returns before that if it was created without waiting.
+  /// Raises InvalidUsage while another thread is in a call.
   void finalize(Seconds timeout);
   /// Completes the issued operations, then frees the communicator. Raises InvalidUsage while
   /// another thread is in a call.

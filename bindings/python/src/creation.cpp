@@ -44,9 +44,9 @@ Outcome state_of(anycclComm_t handle) {
 
 }  // namespace
 
-/// `make` calls the library, which writes the handle. Waits for the end where `how` says so.
-/// Returns null for a split that this rank has no part in. `parent`: it is derived from that, or
-/// null.
+/// `make` calls the library, which writes the handle. Waits for the end where `how` says so, and
+/// returns null then for a split that this rank has no part in. `parent`: it is derived from that,
+/// or null.
 template <typename Make>
 CommunicatorPtr Communicator::create_by(const Creation& how, Communicator* parent,
                                         const Make& make) {

@@ -15,8 +15,10 @@ class Group : public std::enable_shared_from_this<Group> {
   /// The outermost open group of this thread, or null.
   static std::shared_ptr<Group> current();
 
+  /// Raises InvalidUsage if it is open. Inside another group of this thread that one collects.
   void enter();
   /// Starts everything, unless the block has raised, and waits for the operations in no stream.
+  /// Inside another group it leaves both to that one.
   void leave(bool raised);
 
   nb::object add(const CommunicatorPtr& comm, Request request, const Options& options);

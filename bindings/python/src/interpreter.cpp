@@ -32,7 +32,8 @@ bool is_interpreter_over() {
   return (finalizing || Py_IsInitialized() == 0) && std::this_thread::get_id() != ending_thread;
 }
 
-/// For anycclThreadInterrupt.
+/// Runs handlers of signals while an EndsAtSignals of this thread lives. Returns 1, which ends the
+/// call, if one has raised. For anycclThreadInterrupt.
 int look_at_signals(void*) {
   if (!listens || exiting) return 0;
   int ends = caught ? 1 : 0;

@@ -43,6 +43,7 @@ struct Exchange {
   }
 };
 
+/// Returns the pairs of exchange_payloads(), after an exchange that has not failed.
 nb::list Exchange::results() const {
   nb::list all;
   for (std::size_t i = 0; i < rounds.arrived(); ++i) {
@@ -59,6 +60,7 @@ std::vector<std::shared_ptr<Exchange>>& all_interrupted() {
   return *all;
 }
 
+/// Hands it over to a new thread. Gives it up, and so revokes the communicator, if there is none.
 void finish_in_background(const std::shared_ptr<Exchange>& exchange) {
   exchange->rounds.hand_over(exchange->handle);
   all_interrupted().push_back(exchange);

@@ -155,6 +155,7 @@ void Operator::combine(const void* in, void* inout, std::size_t count, DType dty
   std::memcpy(inout, b_bytes, bytes);
 }
 
+/// Gives the exception to the reduce_local() that this thread is in, else to the communicator.
 void Operator::fail(nb::object exception) const {
   if (raised_here != nullptr) {
     *raised_here = std::move(exception);

@@ -35,7 +35,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void note_use(const CommunicatorPtr& comm);
   /// The exceptions of functions.
   struct Failures;
-  /// Raises `outcome` as what caused it, if a function of this stream has.
+  /// Raises `outcome`, or the exception of the function of this stream that has caused it. Does
+  /// nothing if it is a success.
   void raise_failure(const Outcome& outcome) const;
 
  private:

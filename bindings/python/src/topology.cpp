@@ -5,6 +5,7 @@
 namespace anyccl::python {
 namespace {
 
+/// Takes a topology that `make` writes for this rank alone; exchanges nothing with other ranks.
 template <typename Make>
 std::shared_ptr<Topology> make_topology(const CommunicatorPtr& comm, const Make& make) {
   const Communicator::Call turn(*comm);

@@ -27,6 +27,8 @@ class ArenaAllocator final : public c10::Allocator {
     least_bytes_.store(least_bytes, std::memory_order_relaxed);
   }
 
+  /// Asks the previous allocator for fewer bytes than serve_from() has set, and where the arena has
+  /// none.
   c10::DataPtr allocate(std::size_t bytes) override {
     void* memory = nullptr;
     if (bytes < least_bytes_.load(std::memory_order_relaxed) ||

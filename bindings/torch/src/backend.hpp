@@ -65,13 +65,14 @@ class Backend final : public c10d::Backend {
     Numbers numbers;
   };
 
-  /// Joins the group; returns when all ranks have, or throws after the timeout, naming those that
-  /// are missing.
+  /// Joins the group, unless `options` leave that to reconfigure(); returns when all ranks have, or
+  /// throws after the timeout, naming those that are missing.
   Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
           c10::intrusive_ptr<Options> options);
   /// Over a group that has met already.
   Backend(JoinedGroup group, const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
           c10::intrusive_ptr<Options> options);
+  /// Closes it, and aborts the operations that take longer than a second.
   ~Backend() override;
 
   const std::string getBackendName() const override { return "anyccl"; }

@@ -95,7 +95,7 @@ bool Executor::wait_until_stuck(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-/// Runs the task, and releases its objects.
+/// Runs the task, and releases its objects. After stop() it does not run, and they stay for ever.
 void Executor::run_and_release(std::function<void()> task) noexcept {
   {
     const std::lock_guard lock(mutex_);

@@ -150,7 +150,8 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-/// Whether it is complete before `deadline`.
+/// Whether it is complete before `deadline`; without one, this returns when it is. Throws what
+/// signals raise.
 bool Operation::await(anycclWork_t work, Clock::time_point deadline) {
   const bool limited = deadline != Clock::time_point::max();
   if (!limited && !is_main_thread()) return anycclWorkWait(work), true;

@@ -40,7 +40,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void add(CopyBack copy) { copies_.push_back(std::move(copy)); }
   /// The limit of wait(): an operation that takes longer fails. 0: only the limit of its call.
   void limit(std::chrono::milliseconds time) { limit_ = time; }
-  /// With the memory that it has now: a program may give it another one.
+  /// Keeps it as long as this lives, with the memory that it has now: a program may give it another
+  /// one.
   void keep(const at::Tensor& tensor) {
     kept_.push_back(tensor);
     if (tensor.has_storage()) memory_.push_back(tensor.storage());

@@ -33,6 +33,7 @@ anycclResult_t wait_for_outcome(anycclComm_t comm, Clock::time_point deadline) {
   return state;
 }
 
+/// Sets no time limit for operations, whatever ANYCCL_OP_TIMEOUT says; leaves out `accumulate`.
 anycclConfig_t in_background(const Numbers& numbers) {
   anycclConfig_t config = ANYCCL_CONFIG_INITIALIZER;
   config.blocking = 0;

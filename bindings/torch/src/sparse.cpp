@@ -164,6 +164,7 @@ class Exchange {
 /// One sum on its way, of a tensor as it was when this was made.
 class SparseSum {
  public:
+  /// Issues the all-gather of the headers. Does not copy an `input` that is coalesced.
   SparseSum(Exchange exchange, const at::Tensor& input, int rank, int size,
             std::shared_ptr<Awaited> awaited)
       : exchange_(std::move(exchange)),

@@ -24,7 +24,7 @@ inline std::chrono::milliseconds time_left(Clock::time_point deadline,
   return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()),
                   least);
 }
-/// In the library's form, for which 0 is no limit.
+/// Returns it in the library's form, for which 0 is no limit: at least 1, also for 0 and less.
 inline unsigned int limit_of(std::chrono::milliseconds time) {
   return static_cast<unsigned int>(
       std::clamp<std::int64_t>(time.count(), 1, std::numeric_limits<unsigned int>::max()));

@@ -57,6 +57,7 @@ class PendingWork final : public c10d::Work {
   bool isSuccess() const override;
   std::exception_ptr exception() const override { return operation_->error(); }
   int sourceRank() const override { return operation_->source(); }
+  /// Returns the outputs; throws if the operation is not complete.
   std::vector<at::Tensor> result() override;
   bool wait(std::chrono::milliseconds timeout) override;
   void abort() override;
@@ -90,7 +91,7 @@ class Coalescing {
   /// What an earlier start() of this thread has left is abandoned: an exception kept the program
   /// from its end.
   void start();
-  /// Whether this thread coalesces.
+  /// Adds a part if this thread coalesces, and returns whether it does.
   bool add(const std::shared_ptr<Operation>& operation, at::TensorList outputs);
   /// What this thread has coalesced; absent: it does not.
   std::optional<std::vector<Part>> take();

@@ -47,6 +47,7 @@ inline Node aligned_tree(int r, int root, int n) {
 }
 
 /// `sum` becomes own + what the children send, in this order, each on its side of this rank.
+/// Without children nothing is written to `sum`.
 inline void add_up(Builder& b, Rank me, const std::vector<int>& children, Slice own, Slice sum) {
   for (const int child : children) {
     const Rank other{child};

@@ -20,7 +20,7 @@ Result<WrittenAlgorithm> read_algorithm(const std::string& file);
 /// to the working folder. Returns what they describe.
 ///
 /// Threads: any. Errors: as read_algorithm(); invalid_argument when an algorithm of the catalog has
-/// the name, or another one was loaded with it.
+/// the name, or another one was loaded with it. Files read before an error stay added.
 Result<std::vector<const LoadedAlgorithm*>> load_algorithm_files(const std::string& paths);
 
 }  // namespace anyccl

@@ -29,10 +29,11 @@ class LoadedAlgorithm {
 
   bool supports(const Shape& shape) const { return find(shape) != nullptr; }
   /// A shape that it supports. If the program is right only out of place, a call in place first
-  /// copies its input.
+  /// copies its input. The first build in place checks the program, if nothing has yet.
   Schedule build(const Shape& shape, Rank me) const;
   /// The order for a shape that it supports, as check() finds it; with another root than 0, for
-  /// which terms are turned, it is Order::position.
+  /// which terms are turned, it is Order::position. With root 0 it checks the program, if nothing
+  /// has yet.
   Order order(const Shape& shape) const;
   /// Whether it may run: results, matching, deadlocks, races, in place, and whether `slots` per
   /// bank suffice. The first call for a number of ranks and hosts takes as long as `anyccl check`
@@ -54,6 +55,8 @@ class LoadedAlgorithm {
   const WrittenSize* find(const Shape& shape) const;
   Schedule replay(const WrittenSize& size, const Shape& shape, Rank me, bool copies_input) const;
   Proof proof_of(const WrittenSize& size) const;
+  /// Checks the program for root 0 and, if that fails, again with the input copied first in place.
+  /// If both fail, the status says why the first did.
   Proof make_proof(const WrittenSize& size) const;
 
   const WrittenAlgorithm text_;

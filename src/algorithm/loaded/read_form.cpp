@@ -26,8 +26,8 @@ std::string reason_of(const std::exception& problem) {
   return printable(end == std::string_view::npos ? text : text.substr(end + 2));
 }
 
-/// The text of a value, shortened, for messages. Lists and objects may be nested deeper than the
-/// stack.
+/// The text of a value, shortened, for messages. Says of lists and objects only that they are such,
+/// as they may be nested deeper than the stack.
 std::string shown(const Json& json) {
   constexpr std::size_t kMost = 60;
   if (json.is_structured()) return json.is_array() ? "a list" : "an object";
@@ -200,13 +200,15 @@ class SizeReader {
     return true;
   }
 
-  /// Where a step writes.
+  /// Reads the slice that a step writes into `step.dst`. Errors: also for a slice of the input.
   Status read_target(const Value& value, Step& step) const {
     ANYCCL_CHECK(read_slice(value, step, step.dst));
     if (step.dst.space != Space::input) return {};
     return value.wrong("{} is input, which stays as it is", shown(value.json));
   }
 
+  /// Reads a slice, after the peers of `step`, each of which has a piece of it. Only a slice of
+  /// scratch must not run past the end: input and output are circular.
   Status read_slice(const Value& value, const Step& step, Slice& into) const {
     constexpr std::string_view kLetters = "ios";
     const std::string text = value.json.is_string() ? value.json.get<std::string>() : "";

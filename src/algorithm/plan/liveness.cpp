@@ -78,7 +78,8 @@ bool may_read(const Schedule& s, const Step& reader, const Cells& source) {
   return target == source || !overlap(sorted(source), target);
 }
 
-// The steps that read copy `at`, if each of them may as well read its source; else nothing.
+// The steps that read copy `at`, perhaps none, if each of them may as well read its source; else
+// nullopt.
 std::optional<std::vector<std::uint32_t>> readers_of_guard(const Schedule& s,
                                                            const Liveness& liveness,
                                                            std::uint32_t at) {

@@ -50,6 +50,8 @@ class Lowering {
     return match_sends(peer);
   }
 
+  // Emits all steps, once every rank has been met, and moves the plan out. `slots` only decides
+  // whether this rank posts each step.
   Result<Plan> finish(std::uint32_t slots) {
     std::uint32_t most = 0;
     for (const Matching& w : matchings_) {
@@ -143,6 +145,7 @@ class Lowering {
     }
   }
 
+  // Emits one step of the plan, or one for each reader if the send splits.
   void emit_send(std::uint32_t i) {
     const Step& step = mine_.steps[i];
     const bool split = splits(mine_, step);

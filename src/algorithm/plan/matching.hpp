@@ -29,7 +29,8 @@ struct Matching {
 
   std::span<const Message> sent_to(Rank peer) const;
   std::span<const Receipt> received_from(Rank peer) const;
-  /// This matching with no messages but those from and to `peer`.
+  /// This matching with no messages but those from and to `peer`. The numbers of publications and
+  /// ticks stay those with all peers.
   Matching with(Rank peer) const;
 };
 Matching matching_of(const Schedule& schedule);

@@ -21,8 +21,9 @@ Status check_same_messages(const Schedule& a, const Schedule& b);
 
 /// Everything about the schedules of all ranks, as their author wrote them: structure; then on the
 /// symbolic machine over rendezvous, with the fewest slots that do not deadlock, and, if
-/// `thorough`, with three tiles in flight; and that all ranks get the same bits. Errors: internal,
-/// naming rank, step and chunk; unsupported for more than kMaxRanks ranks.
+/// `thorough`, with three tiles in flight; and that all ranks get the same bits. Returns the
+/// outcome over rendezvous. Errors: internal, naming rank, step and chunk; unsupported for more
+/// than kMaxRanks ranks.
 Result<Outcome> check(const std::vector<Schedule>& ranks, Terms& terms, bool thorough = true);
 
 /// Everything about what they are lowered to: the terms are those of the schedules (`expected`),

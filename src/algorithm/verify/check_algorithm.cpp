@@ -84,6 +84,8 @@ class AlgorithmCheck {
   explicit AlgorithmCheck(const Algorithm& algorithm, bool alone = false)
       : algorithm_(algorithm), alone_(alone) {}
 
+  /// Checks all roots and host maps that the algorithm supports. The report gets nothing if it
+  /// supports none.
   Status check_size(int n) {
     CheckReport::Size size{.size = n};
     of_root_.clear();
@@ -120,6 +122,8 @@ class AlgorithmCheck {
   }
 
  private:
+  /// Checks that messages do not depend on in_place, then each way of being in place by itself. The
+  /// report counts these.
   Status check_shape(const Shape& shape, const std::vector<Schedule>& out_of_place,
                      CheckReport::Size& size) {
     Outcome first;
@@ -140,6 +144,8 @@ class AlgorithmCheck {
     return {};
   }
 
+  /// Checks the schedules of all ranks, the order, the cost and the plans. `first` gets the outcome
+  /// if it has none yet.
   Status check_ranks(const Shape& shape, const std::vector<Schedule>& ranks, Outcome& first,
                      CheckReport::Size& size) {
     const bool thorough = shape.size <= kThorough;
@@ -160,6 +166,8 @@ class AlgorithmCheck {
     return {};
   }
 
+  /// Fails if results are added up in a weaker order than promised. `size` keeps the weakest of all
+  /// its shapes.
   Status check_order(const Shape& shape, const Outcome& outcome, Terms& terms,
                      CheckReport::Size& size) {
     TermId one = Terms::kGarbage;

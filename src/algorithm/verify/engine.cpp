@@ -357,7 +357,8 @@ void Engine::post(Lane& lane, const PlanStep& step) {
       {lane.tile / setting_.lanes * plan(lane).ticks + step.tick, lane.now});
 }
 
-// Before it publishes anything, which is of the next round.
+// Notes the round and the sums of the step. Comes before the step publishes, which is of the next
+// round.
 void Engine::trace(const Lane& lane, const PlanStep& step,
                    const std::vector<std::vector<TermId>>& values) {
   auto& steps = outcome_.trace.steps;

@@ -83,6 +83,8 @@ class Engine {
   void begin(Member& m);
   void begin_tile(Lane& lane);
   bool advance(Lane& lane);
+  /// Returns false while peers have to read what the tile lent (over rendezvous), and if a result
+  /// is wrong, which ends the run.
   bool end_tile(Lane& lane);
   std::bitset<kMaxRanks> wanted_ranks(const Schedule& s, Origin want) const;
   static std::string wanted_text(const Schedule& s, Origin want);
@@ -90,9 +92,14 @@ class Engine {
   bool is_ready(Lane& lane, const PlanStep& step);
   std::vector<std::vector<TermId>> load_operands(Lane& lane, const PlanStep& step);
   std::vector<TermId> receive(Lane& lane, const Ref& ref, std::size_t at, std::uint32_t count);
+  /// Replaces the operands in `values` by what they make. Returns false if they must not be
+  /// combined, which ends the run.
   bool combine(Lane& lane, const PlanStep& step, std::vector<std::vector<TermId>>& values);
+  /// Ends the run if a peer may still read a lent cell that the step overwrites.
   bool store(Lane& lane, const PlanStep& step, const std::vector<std::vector<TermId>>& values);
+  /// Ends the run if a peer may still read what the slot had before.
   bool publish(Lane& lane, const PlanStep& step, const std::vector<std::vector<TermId>>& values);
+  /// Does nothing for a step that reads no peer, or if the plan does not post each step.
   void post(Lane& lane, const PlanStep& step);
   void trace(const Lane& lane, const PlanStep& step,
              const std::vector<std::vector<TermId>>& values);
@@ -105,21 +112,29 @@ class Engine {
                          std::uint32_t tick) const;
   bool is_released(const Member& m, std::size_t operation, const Publication& p,
                    Clock* known) const;
+  /// Whether the step may take its slot. Returns false also while the publication that takes the
+  /// slot before it has not been made.
   bool is_slot_free(Lane& lane, const PlanStep& step, Clock* known);
   bool lent_is_read(Lane& lane, const PlanStep* step, Clock* known);
   std::vector<std::uint32_t> cells_written(const Lane& lane, const PlanStep& step) const;
+  /// Returns the cells of the publication in its order, and kNobody in place of those that no peer
+  /// reads.
   std::vector<std::uint32_t> published_cells(const Lane& lane, const PlanStep& step) const;
   const Read* unread(const Clock& known, const Publication& p) const;
   const Read* unread(const Lane& lane, const Clock& known, const Publication& p,
                      std::uint32_t cell) const;
 
   // diagnose.cpp: words
+  /// Says why a member waits; a lane whose wait can never end comes before the others.
   Blocker blocker(Member& m);
   Blocker blocker(Lane& lane);
+  /// Says why `ref` finds no message: it is not sent yet or, as a cause, lies where its reader does
+  /// not look.
   Blocker missing_message(Lane& lane, const Ref& ref, const PlanStep& step);
   Blocker missing_release(const Member& m, std::size_t operation, const Publication& p,
                           const std::string& what);
   std::string position_text(std::size_t rank) const;
+  /// Names the rank and the step of its schedule, but not the tile.
   std::string where(const Lane& lane) const;
   std::string when(std::size_t operation, std::uint32_t tile) const;
   std::string target_text(const Lane& lane, const PlanStep& step) const;
@@ -134,6 +149,7 @@ class Engine {
     return rank * setting_.lanes + lane;
   }
   std::uint32_t run_of(std::size_t operation, std::uint32_t tile) const;
+  /// Ends the run with this error. Always returns false, for callers to pass on.
   bool fail(Status s);
 
   // [publisher][publication]: who reads it with how many operands, in one set of plans.

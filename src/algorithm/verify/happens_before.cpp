@@ -30,7 +30,8 @@ Engine::Publication* Engine::find_publication(const Lane& lane, const Ref& ref) 
   return p.tile == lane.tile && p.index == ref.publication ? &p : nullptr;
 }
 
-// The earliest event by which `reader` made known that it got so far.
+// The earliest event by which `reader` made known that it got so far; its end of the operation
+// counts, too. Null: there is none yet.
 const Clock* Engine::find_post(std::size_t reader, std::size_t operation, std::size_t lane,
                                std::uint32_t tick) const {
   const Member& m = members_[reader];

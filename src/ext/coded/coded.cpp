@@ -71,7 +71,8 @@ Status CodedAllReduce::check(const Call& call) const {
   return {};
 }
 
-/// All ranks of the group have made the same call.
+/// Compares the call with those of the other ranks of the group, which do so, too; Ok without that
+/// where this rank has no communicator of the group.
 Status CodedAllReduce::check_same_call(const Group& group, const Call& call) const {
   if (group.handle == nullptr) return {};
   ANYCCL_TRY(const std::vector<Asked> all, exchange_with_all(*group.handle->comm, asked(call)));

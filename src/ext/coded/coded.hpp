@@ -35,7 +35,8 @@ class CodedAllReduce {
   Status run(const Call& call);
   /// Whether elements of this type travel as payloads. Errors: unsupported.
   Result<bool> uses_codec(DType dtype) const;
-  /// Completes, and takes leave of the others.
+  /// Completes, and takes leave of the others. Returns Ok after a call that failed: that has
+  /// returned the error.
   Status destroy();
 
  private:
@@ -48,8 +49,12 @@ class CodedAllReduce {
     double coded, plain;  // seconds of a call
   };
 
+  /// Finds the host of each rank: one of its own with `use.everywhere`; without a network all have
+  /// the same.
   CodedAllReduce(const Comm& parent, Codec codec, const KernelTable& kernels, Use use);
   Status make(Comm& parent, Use use, const std::string& name);
+  /// Splits `parent`, so all its ranks call it. There is no sums_ if each host has one rank, and no
+  /// exchange_ at a rank whose place in its host the smallest host does not have.
   Status make_groups(Comm& parent, const std::string& name);
   Status measure();
   Result<Times> measure_times(DType dtype);

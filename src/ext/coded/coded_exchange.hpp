@@ -59,8 +59,10 @@ class CodedExchange {
   std::size_t me() const { return uindex(comm_->rank()); }
   std::size_t chunk_elements(const Piece& piece) const;
   Chunk chunk(const Piece& piece, std::size_t rank) const;
+  /// Waits for what the step before has issued, then does step `number` of the piece.
   Status step(std::size_t number, Piece& piece);
   Status send_all(Piece& piece);
+  /// Writes the sum of both payloads, divided, to `y`.
   Status decode_both(Piece& piece);
   Status send_chunks(Piece& piece);
   Status add_chunk(Piece& piece);

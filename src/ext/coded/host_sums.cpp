@@ -41,7 +41,8 @@ void HostSums::set_parts(std::size_t piece) {
   }
 }
 
-/// One piece has nothing to run beside.
+/// Issues the call; if there is only one piece, which has nothing to run beside, runs it to its
+/// end, and `operation` is null.
 Status HostSums::start(const Call& call, std::shared_ptr<Operation>& operation) {
   operation = nullptr;
   if (pieces_ == 1) return comm_->run(call);

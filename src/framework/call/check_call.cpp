@@ -8,6 +8,8 @@
 namespace anyccl {
 namespace {
 
+/// Checks the type, operator, count and root or peer, but no buffers. `parts`: of BufferShape, for
+/// a count that overflows.
 Status check_arguments(const Call& call, std::size_t parts, int size, const Operators& operators) {
   const std::size_t element = bytes_of(call.dtype);
   if (element == 0)

@@ -144,6 +144,7 @@ class Operation {
   bool done() const { return done_.load(std::memory_order_acquire); }
   /// Only after done().
   const Status& status() const { return status_; }
+  /// Also ends its record. Wakes no thread that waits for it: ProgressLoop::ring() does.
   void complete(Status status) {
     if (recorder_ != nullptr) {
       if (const std::uint64_t since = awaited_.load(std::memory_order_relaxed); since != 0)

@@ -66,6 +66,7 @@ class Operators {
 
     bool is_free() const { return op == nullptr || (removed && op.use_count() == 1); }
   };
+  /// Puts it at the number that is in `handle`, in place of what is there. With the lock.
   void put(ReduceOp handle, const Operator& op);
   const Place* place_of(ReduceOp handle) const;
 

@@ -82,7 +82,8 @@ class Execution final : public Operation {
   Execution(Rank me, const std::vector<Publications*>& route, const std::vector<Publications*>& all)
       : me_(uindex(me)), route_(route), all_(all) {}
 
-  /// `prepared` stays alive and unchanged until done(). `scratch`: room for this execution alone.
+  /// Makes the plan's input, and announces the call at once if this rank only gives. `prepared`
+  /// stays alive and unchanged until done(); `scratch`: room for this execution alone.
   void start(const PreparedCall& prepared, const Call& call, Position position, std::byte* scratch);
 
   /// It will run again, and is not done until then.
@@ -143,6 +144,8 @@ class Execution final : public Operation {
   bool step(Lane& lane);
   bool receive(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool send(Lane& lane, const PlanStep& step, const BoundStep& bound);
+  /// Does what receive() leaves of a step: combines, stores and publishes, as its flags say. False:
+  /// some transport has no room yet.
   bool compute_and_publish(Lane& lane, const PlanStep& step, const BoundStep& bound);
   bool compute_for_peers(Lane& lane, const PlanStep& step, const BoundStep& bound, Targets targets);
   static bool hand_over(Publications& publications, const Outgoing& out, const std::byte* from,
@@ -162,6 +165,8 @@ class Execution final : public Operation {
   void consume(const Lane& lane, const PlanStep& step, const BoundStep& bound);
   /// Tells all transports that this rank has read all up to the tick of `step` in this lane.
   void post(const Lane& lane, const PlanStep& step);
+  /// Goes to the next step of the lane. Tells transports what was consumed, and posts progress,
+  /// where the call needs that.
   void leave_step(Lane& lane, const PlanStep& step, const BoundStep& bound);
   Incoming incoming(const Lane& lane, const BoundStep& bound, std::uint32_t operand) const;
   Outgoing outgoing(Lane& lane, const PlanStep& step, const BoundStep& bound, std::size_t route);

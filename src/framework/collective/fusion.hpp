@@ -37,9 +37,11 @@ class FusedCall final : public AroundCall {
 
   const Call& call() const { return call_; }
   FusedParts parts() const { return {static_cast<std::uint32_t>(parts_.size()), hash_}; }
-  /// Its parts become one input.
+  /// Packs the inputs of its parts into one. At the root of a broadcast or scatter it also copies
+  /// the root's own blocks to the outputs.
   void before() override;
-  /// They get their results.
+  /// Copies the results to the outputs of its parts; does nothing at the root of a broadcast or
+  /// scatter, where before() has done it.
   Status after() override;
 
  private:

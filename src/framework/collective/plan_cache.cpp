@@ -221,7 +221,8 @@ TunerQuery PlanCache::query_of(const Call& call, std::size_t known_bytes) const 
           need_of(call)};
 }
 
-/// A function of the program rounds whatever step it is called in.
+/// Returns Order::position, unless the level of reproducibility asks for trees and the operator
+/// rounds. A function of the program rounds whatever step it is called in.
 Order PlanCache::need_of(const Call& call) const {
   if (!reduces(call.collective)) return Order::position;
   if (level_of(me_.policy, settings_.at(call.settings)) < kLevelOfTrees) return Order::position;

@@ -25,7 +25,7 @@ constexpr int kIdlePolls = 200, kTired = kIdlePolls + 10;
 /// cores.
 constexpr std::chrono::milliseconds kBesideWaiters{5}, kOnlyBesideWaiters{500};
 
-/// Nobody waits for a result to which an exception could belong.
+/// Logs an exception of the function: nobody waits for a result to which it could belong.
 void call_notified(void (*function)(void*), void* argument) {
   const Status threw = call_program("a function given to anycclWorkNotify", function, argument);
   if (!threw.ok()) log(LogLevel::warn, "{}", threw.message());
@@ -65,7 +65,7 @@ void BackgroundProgress::repeat(std::chrono::milliseconds pause, std::function<v
   changed_.notify_one();
 }
 
-/// With the lock.
+/// Lets `comm` give back memory after `pause`, unless it is to do so already. With the lock.
 void BackgroundProgress::add_tenant(const std::weak_ptr<Comm>& comm,
                                     std::chrono::milliseconds pause) {
   if (std::any_of(tenants_.begin(), tenants_.end(), [&](const Tenant& t) { return t.is(comm); }))
@@ -202,7 +202,8 @@ void BackgroundProgress::sleep(const std::vector<CommPtr>& comms, int idle_polls
       only && idle_polls > kTired ? Backoff::kLongSleep : Backoff::kSleep);
 }
 
-/// Bytes that came into a window may be the beginning of more.
+/// Drops communicators with nothing open and those without windows. One that listens becomes open
+/// if something came into its windows: more may follow.
 void BackgroundProgress::sort_out() {
   std::erase_if(open_, [](const CommPtr& comm) { return comm->loop().is_quiet(); });
   std::erase_if(listening_, [](const CommPtr& comm) { return !comm->is_listening(); });
@@ -290,7 +291,7 @@ void BackgroundProgress::do_chores(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-/// Calls the functions that are due, without the lock.
+/// Calls the functions that are due, without the lock. Returns whether there were any.
 bool BackgroundProgress::tell(std::unique_lock<std::mutex>& lock) {
   bool told = false;
   for (;;) {

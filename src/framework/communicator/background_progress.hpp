@@ -32,7 +32,8 @@ class BackgroundProgress {
 
   /// Goes on with `comm` until nothing is open there. Errors: system_error (no thread).
   Status add(const std::shared_ptr<Comm>& comm);
-  /// Calls function(argument) when `operation` is done: here and now if it is.
+  /// Calls function(argument) when `operation` is done or `comm` has failed: here and now if that
+  /// is so, else in the background thread. Errors: system_error (no thread).
   Status notify(const std::shared_ptr<Comm>& comm, std::shared_ptr<Operation> operation,
                 void (*function)(void*), void* argument);
   /// Looks every millisecond whether peers put something into windows of `comm`, as long as it has

@@ -80,8 +80,8 @@ Status BlockingCall::run_locked() {
   return finish_alone(alone);
 }
 
-/// Advances what runs alone to its end, unless another thread has a call to make or the call is
-/// handed over.
+/// Advances what runs alone to its end. Queues it, and waits for it there, if another thread has a
+/// call to make, or if its time is up or the program may end the wait.
 Status BlockingCall::finish_alone(Execution& alone) {
   ProgressLoop& loop = comm_.loop_;
   MessageMatcher& messages = comm_.messages_;
@@ -118,7 +118,8 @@ Status BlockingCall::finish_alone(Execution& alone) {
   return alone.status();
 }
 
-/// For a call in which this rank only gives: it may be wrong already.
+/// Looks whether a call in which this rank only gives is known to be wrong already; then the
+/// communicator fails.
 Status BlockingCall::glance() {
   const Status bad = comm_.queue_.glance();
   if (bad.ok()) return {};

@@ -80,9 +80,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// collectives alone, one for each; none: all are open. An operation has one closed gate if any
   /// of its calls has.
   IssuedCalls issue_all(std::span<const Call* const> calls, std::span<const Gate> gates = {});
-  /// From now on the operation has this time limit; 0: none.
+  /// From now on the operation has this time limit; 0: that of the communicator.
   Status limit(Operation& operation, std::chrono::milliseconds time);
-  /// Opens the gate of an operation that was issued here. Any thread.
+  /// Opens one gate of an operation that was issued here, and wakes those that make progress; they
+  /// start it. Any thread.
   void open(Operation& operation);
   /// For the trace: a thread of the program begins to wait for it. Any thread.
   void note_wait(Operation& operation) const { records_.note_wait(operation); }

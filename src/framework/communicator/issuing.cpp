@@ -95,7 +95,8 @@ void Comm::keep_extra_going() {
     static_cast<void>(me_.background->add(shared_from_this()));
 }
 
-/// After something was issued: it starts, unless its gate is closed.
+/// Makes progress after something was issued with an open gate; else only notes that streams use
+/// this communicator.
 void Comm::go_on(Gate gate) {
   if (gate == Gate::open)
     advance();

@@ -26,8 +26,8 @@ Status wait_all(std::span<const PendingOperation> operations, bool noted = true)
 /// Returns when one is over, making progress in all of their communicators: which one. Their
 /// number: none was at `deadline`.
 std::size_t wait_any(std::span<const PendingOperation> operations, Deadline deadline = {});
-/// Makes progress once in all of their communicators, and says which one is over; their number:
-/// none is.
+/// Says which one is over; their number: none is. If none is yet, makes progress once in all of
+/// their communicators first.
 std::size_t test_any(std::span<const PendingOperation> operations);
 
 }  // namespace anyccl

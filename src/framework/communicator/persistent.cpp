@@ -89,7 +89,8 @@ Comm::IssuedCalls PersistentRequest::start_all(std::span<PersistentRequest* cons
   }
 }
 
-/// Checks and plans it anew where the plan may be another now. The caller holds the progress lock.
+/// Returns an error while the last start is not complete, and after the end of the communicator.
+/// Else checks and plans it anew where the plan may be another now; with the progress lock.
 Status PersistentRequest::ready() {
   ANYCCL_CHECK(comm_.failure());
   if (comm_.left_.load(std::memory_order_relaxed))

@@ -30,6 +30,7 @@ class PersistentRequest {
 
  private:
   Status ready();
+  /// Issues the collective or message if ready() returns Ok. The caller holds the progress lock.
   Result<std::shared_ptr<Operation>> enqueue(Gate gate);
   bool is_message() const { return kept_.call().is_point_to_point(); }
 

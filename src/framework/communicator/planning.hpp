@@ -22,7 +22,8 @@ class Planning {
   void set_policy(TunerPolicy policy);
   /// The number that calls with such a configuration carry; see CallSettingsTable.
   Result<std::uint8_t> settings_of_call(const CallSettingsTable::Text& text);
-  /// A check that Comm::run() cannot do for a slice: whether the whole call makes sense.
+  /// A check that Comm::run() cannot do for a slice: whether the whole call makes sense. An
+  /// operator that is created or wrong is left to Comm::run().
   Status check_whole(Call call) const;
   /// Microseconds that the call should take, by the tuner's model. Errors: of its arguments.
   Result<double> predict(const Call& call);

@@ -52,7 +52,8 @@ Result<bool> Probing::look(Rank source, std::uint32_t tag, MessageFacts& found) 
   return look_locked(source, tag, found);
 }
 
-/// Looks once; for the holder of the progress lock.
+/// Makes progress once and looks; from time to time it also looks for failures. For the holder of
+/// the progress lock.
 Result<bool> Probing::look_locked(Rank source, std::uint32_t tag, MessageFacts& found) {
   ANYCCL_CHECK(check(source));
   const auto probe = std::make_shared<Probe>(source, tag);

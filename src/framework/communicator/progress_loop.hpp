@@ -107,8 +107,9 @@ class ProgressLoop {
   void diagnose();
   /// Sleeps shortly, after progress() found nothing for long.
   void sleep_briefly();
-  /// Sleeps until something may have moved, for `most` at most. The caller holds the progress lock.
-  /// `alone`: what the caller waits for, if that is not among what is open.
+  /// Makes progress once more, then sleeps until something may have moved, for `most` at most. The
+  /// caller holds the progress lock; without transports it is given back. `alone`: what the caller
+  /// waits for, if that is not among what is open.
   void sleep(ProgressLock& progress_lock, std::chrono::nanoseconds most,
              Operation* alone = nullptr);
   /// Something moved, or may move: threads that wait without the progress lock look again.
@@ -116,7 +117,7 @@ class ProgressLoop {
     doorbell_.ring();
     background_doorbell_.ring();
   }
-  /// A thread that sleeps here looks again.
+  /// Lets the holder of the progress lock look again, if it sleeps; ring() is for other threads.
   void wake();
   /// Sleeps must not be much longer than the time limits that are used here.
   void note_limit(std::chrono::milliseconds limit) {

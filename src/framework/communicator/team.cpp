@@ -19,7 +19,8 @@ bool is_small(const Call& call) {
   return call.count < kLeastSlice && call.count * bytes_of(call.dtype) < 2 * kLeastSlice;
 }
 
-/// Bytes of each slice; the last one may have less.
+/// Returns the bytes of each slice; the last one may have less, and there may be fewer than
+/// threads. `bytes` is at least kLeastSlice, and so is the result.
 std::size_t slice_bytes(std::size_t bytes, int threads) {
   const std::size_t slices = std::min(bytes / kLeastSlice, static_cast<std::size_t>(threads));
   return ((bytes + slices - 1) / slices + kCacheLine - 1) / kCacheLine * kCacheLine;

@@ -21,10 +21,12 @@ class Team {
   Comm& first() const { return *first_; }
   /// How many threads may run().
   int size() const { return static_cast<int>(others_.size()) + 1; }
-  /// For one thread more: a communicator of the same ranks. Not while a thread is in run().
+  /// For one thread more: a communicator of the same ranks, which gets the operators of the first
+  /// one. Not while a thread is in run().
   void add(std::shared_ptr<Comm> comm);
 
-  /// Slice `thread` of `call`, an all_reduce that `threads` threads of each rank do together.
+  /// Runs slice `thread` of `call`, an all_reduce that `threads` threads of each rank do together.
+  /// A short vector has fewer slices: threads without one return at once.
   Status run(Call call, int thread, int threads);
   /// After an error of run(): if it was no error of arguments, the slices of all threads, here and
   /// at the peers, fail with it. Whether it was so. Any thread.
@@ -42,6 +44,7 @@ class Team {
   Status finish(Deadline deadline = {});  ///< See Shutdown.
 
  private:
+  /// Errors: invalid_usage for more threads than size(), invalid_argument for a wrong `thread`.
   Status check_team(int thread, int threads) const;
   std::vector<std::shared_ptr<Comm>> all() const;
 

@@ -21,7 +21,7 @@ std::string ending(Transport& transport, Rank peer) {
   }
 }
 
-/// One has sizes of each block, and the other not.
+/// Whether one has sizes of each block, and the other not; nothing else is compared.
 bool forms_only(const CallRecord& a, const CallRecord& b) {
   const auto is = [](const CallRecord& call, Collective what) {
     return static_cast<Collective>(call.collective) == what;

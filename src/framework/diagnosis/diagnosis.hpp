@@ -41,16 +41,19 @@ class Diagnosis {
   /// what peers report, or which of them was gone when this rank gave to it, as far as is known
   /// here.
   Status glance(std::uint64_t sequence) const;
-  /// Why `operation` never will be done, as far as can be seen now. `collective`: the same
-  /// operation, if it is one that has started. Says once that it waits, when that takes long.
+  /// Says why `operation` never will be done, as far as can be seen now, and logs once that it
+  /// waits, when that takes long. If a peer that it waits for is gone, it goes on first, and may
+  /// be done then. `collective`: the same operation, if it is one that has started.
   Status check_stalled(Operation& operation, const Execution* collective);
   /// Whether a long wait was logged since this was asked last.
   bool take_warning() { return std::exchange(has_warned_, false); }
-  /// Not ok: the time limit of `operation` is over. Names the ranks that it waits for.
+  /// Not ok: the time limit of `operation` is over: its own, or else the communicator's, which
+  /// counts only while something waits for it. Names the ranks that it waits for.
   Status check_timeout(Operation& operation, const Execution* collective) const;
   /// From now on a thread waits for all that is open.
   void wait_for_all() { waits_for_all_ = true; }
-  /// While a receive waits for a message of any rank: whether one can still come.
+  /// While a receive waits for a message of any rank: whether one can still come. Goes on with all
+  /// messages first, if all peers are gone.
   Status check_any_source();
   /// Whether these peers may still come, as far as the transports know.
   Status absence(std::span<const Rank> wanted) const;
@@ -69,12 +72,13 @@ class Diagnosis {
   bool is_in_mismatch_grace(const Status& problem, bool unexplained = false);
 
  private:
-  /// What the end of a peer is put down to, if its state says more than ending() does.
+  /// Says for how long the host of a silent peer acknowledged nothing; empty in other states.
   std::string reason(PeerState state) const;
   bool is_waited_for(Operation& operation, const Execution* collective) const;
   void warn(Operation& operation, const Execution* collective);
   Status compare_calls(const CallRecord& mine, Status& unexplained) const;
   Status compare_known_calls(Rank peer, std::uint64_t sequence) const;
+  /// Errors: remote_error if this rank gave data to `peer` when that was gone already.
   Status unread_by(Rank peer) const;
   Status compare_earlier_calls(Rank peer, std::uint64_t sequence, Status& unexplained) const;
 

@@ -59,8 +59,8 @@ std::string WaitReport::list(const std::vector<Rank>& ranks, bool in_full) const
   return text;
 }
 
-/// The ranks that keep all others back: not those that wait, too. Of ranks that tell this one only
-/// their messages to it, those count that it waits for.
+/// Names the ranks that have not entered the call or, if there are none, those that have entered it
+/// and are stopped. Of ranks that tell this one only their messages to it, `awaited` ones count.
 std::string WaitReport::missing(std::uint64_t sequence, const std::vector<Rank>& awaited) const {
   std::vector<Rank> late, stopped;
   int unknown = 0;

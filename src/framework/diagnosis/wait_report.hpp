@@ -35,6 +35,7 @@ class WaitReport {
   std::string calls_of(Rank rank, std::uint64_t sequence) const;
   std::string number_and_call(Rank rank, std::uint64_t sequence) const;
   bool is_of_this_process(Rank rank) const;
+  /// False of ranks of other hosts, of which it is not known.
   bool is_stopped(Rank rank) const;
 
   const Membership& me_;

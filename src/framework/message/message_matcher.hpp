@@ -86,7 +86,8 @@ class MessageMatcher {
 
   /// Completes everything with `why`.
   void end(const Status& why);
-  /// Completes with `why` what waits for messages of this rank to itself, and nothing else.
+  /// Completes with `why` messages of this rank to itself and all waits for signals. The caller
+  /// knows that nothing waits for peers.
   void end_own(const Status& why);
 
  private:
@@ -147,6 +148,7 @@ class MessageMatcher {
   bool advance_arriving(Rank from, bool& moved);
   bool deliver_early(Rank from);
   bool next_message(Rank from);
+  /// Makes it what is arriving. If it cannot be kept, problem() says so instead.
   void keep_early(Rank from, const Envelope& envelope);
   static bool sends_synchronously(const Pair& pair);
   static bool has_kept_message(const Pair& pair, std::uint32_t tag);

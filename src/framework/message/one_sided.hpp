@@ -91,6 +91,7 @@ class OneSided {
 
   /// Goes on as far as possible; true if anything moved.
   bool advance() { return !(own_.empty() && waits_.empty()) && advance_all(); }
+  /// Appends the waits whose gate is open.
   void append_waiting(std::vector<std::shared_ptr<Operation>>& operations) const;
   /// Completes everything with `why`; nothing lands any more.
   void end(const Status& why);
@@ -144,9 +145,11 @@ class OneSided {
   Status no_window(Rank from, const PutHeader& put) const;
   void note_problem(Status why);
   Signal& signal(Rank from, int context, int index);
+  /// Counts a put or signal as landed. Each raises the signal that `put` names.
   void count_arrival(Rank from, const PutHeader& put);
   void do_put_to_itself(const PutHeader& put, const std::byte* input);
   bool needs_peer(const ArrivalWait& wait) const;
+  /// Does the puts of this rank to itself whose gate is open, and goes on with the waits.
   bool advance_all();
 
   const Rank me_;

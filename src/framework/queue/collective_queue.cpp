@@ -48,7 +48,8 @@ std::shared_ptr<Operation> CollectiveQueue::queue_alone() {
   return operation_of(mine);
 }
 
-/// Gives it the next place. Its plan is known.
+/// Gives it the next place, and records it as of the stream of `gate`, which the caller has set.
+/// Its plan is known.
 void CollectiveQueue::push(const std::shared_ptr<QueuedCollective>& queued, Gate gate) {
   queued->scratch.resize(queued->prepared->scratch_bytes);
   queued->position = next_position(*queued->prepared);

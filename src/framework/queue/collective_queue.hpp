@@ -49,8 +49,8 @@ class CollectiveQueue {
   Status check_verifiable(const Call& call) {
     return me_.verify == 0 ? Status() : method_of(call).status();
   }
-  /// Whether the next collective is one that is verified, and this may be it. Calls of programs are
-  /// counted.
+  /// Whether `call`, as the next collective, is verified: each N-th of the program is, and checks
+  /// are not counted. A barrier, or a call of a single rank, never is.
   bool is_verified_next(const Call& call) const {
     return me_.verify != 0 && me_.size > 1 && call.collective != Collective::barrier &&
            (sequence_ - checks_) % me_.verify == 0;
@@ -129,6 +129,7 @@ class CollectiveQueue {
   }
   std::byte* scratch(std::size_t bytes);
   void push(const std::shared_ptr<QueuedCollective>& queued, Gate gate);
+  /// Calls what is around it first. Its time limit counts from here.
   void start(QueuedCollective& head);
   Result<std::shared_ptr<Operation>> add(const Call& call, const CallKey& key, Gate gate,
                                          std::unique_ptr<FusedCall> fused);

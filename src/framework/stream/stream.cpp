@@ -19,6 +19,7 @@ thread_local const HostStream* stream_here = nullptr;  // whose worker this thre
 class Function final : public StreamItem {
  public:
   Function(void (*function)(void*), void* argument) : function_(function), argument_(argument) {}
+  /// Errors: the function has thrown.
   Status run(const Status&) override {
     const InCallback marked(Callback::stream_function);
     return call_program("a function in a stream", function_, argument_);

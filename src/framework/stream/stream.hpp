@@ -65,7 +65,8 @@ class HostStream : public std::enable_shared_from_this<HostStream> {
   /// Later work starts when the moment is reached; an error before it is this stream's, too.
   Status wait_for(std::shared_ptr<const Moment> moment);
 
-  /// Returns when everything queued is done, with the first error of the stream.
+  /// Returns when everything queued is done, with the first error of the stream. Errors:
+  /// invalid_usage in a function of this stream.
   Status synchronize();
   /// Whether this thread can wait for `awaited`. Errors: invalid_usage if the thread is in a
   /// function of a stream, and `awaited` stands behind that function.

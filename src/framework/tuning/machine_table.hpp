@@ -10,7 +10,7 @@
 namespace anyccl {
 
 /// Where in a user's cache folder `anyccl tune` leaves the measurements of this machine; empty if
-/// there is no such folder.
+/// `cache_folder` is. Nothing is looked for on the disk.
 std::string machine_table_file(const std::string& cache_folder);
 
 /// The table of the file; null: no file. Errors, which say what to do: invalid_usage if another

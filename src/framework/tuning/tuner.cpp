@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-/// Ranks of so many hosts that a call should not go from each of them to all others: that takes too
-/// many messages and, where ranks connect on demand, connections.
+/// Whether there are so many ranks, and no groups by host, that a call should not go from each to
+/// all others: that takes too many messages and, where ranks connect on demand, connections.
 bool is_sparse(const TunerQuery& q) {
   constexpr int kMostAtOnce = 32;
   return q.network && q.shape.size > kMostAtOnce && !has_groups(q.shape);
@@ -202,7 +202,7 @@ const Algorithm* best_tree(const TunerQuery& q, const Layers& layers) {
   return best_predicted(q, layers);
 }
 
-/// What the tables choose, or else what is built in.
+/// Returns what the tables choose, or else what is built in; no algorithm if all are excluded.
 Choice choose_without_user(const TunerQuery& q, const TunerPolicy& policy, const Layers& layers) {
   const auto [name, reason] = best(q);
   Choice choice{find_algorithm(q.shape.collective, name), 0, reason};

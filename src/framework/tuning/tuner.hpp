@@ -47,9 +47,10 @@ inline constexpr double kClearGain = 1.1;
 
 /// Where a table decides, its fastest algorithm is taken, if what is built in would take kClearGain
 /// times as long. What the user excludes is not taken: then it is the one that should be fastest of
-/// the others. `call`: its configuration, or null. Only what meets the query's need of an order is
-/// taken. Errors: unsupported when the algorithm that the user named cannot do this shape or has
-/// not the order that is needed, or when all that can are excluded; the same of protocols.
+/// the others. `call`: its configuration, or null; one that is not `forced` is left out if there is
+/// an error with it. Only what meets the query's need of an order is taken. Errors: unsupported if
+/// the algorithm that the user named cannot do this shape or has not the order that is needed, or
+/// when all that can are excluded; the same of protocols.
 Result<Choice> select_algorithm(const TunerQuery& query, const TunerPolicy& policy,
                                 const CallSettings* call = nullptr);
 /// The setting that keeps a query from having an algorithm; empty: none.

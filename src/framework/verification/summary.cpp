@@ -56,6 +56,7 @@ class Bits {
     is_maximum_ = op_ == ReduceOp::max || op_ == ReduceOp::min;
     if (is_maximum_ && is_signed(method.dtype)) sign_ = kSign;
   }
+  /// Returns what join() takes: what is true has all bits; min, band and land flip them.
   U of(const std::byte* element) const {
     U bits;
     std::memcpy(&bits, element, sizeof bits);
@@ -83,6 +84,7 @@ class Bits {
         return static_cast<U>(0x7c);
     }
   }
+  /// Returns, for floats, a number that is greater for what wins, which a NaN always does.
   U key(U bits) const {
     if (static_cast<U>(bits & static_cast<U>(~kSign)) > last_)
       return static_cast<U>(~U{0});  // NaN wins
@@ -176,6 +178,8 @@ void for_each(const Method& method, const Rows& rows, const Visit& visit) {
   });
 }
 
+/// For exclusive or: joins the bits of each element, rotated by a random number of its row; of lxor
+/// that number, if the element is true.
 void add_bits(const Method& method, std::uint64_t seed, const Rows& rows, Summary& to) {
   std::uint64_t row = ~std::uint64_t{0}, random = 0;
   const bool is_logical = method.op == ReduceOp::lxor;

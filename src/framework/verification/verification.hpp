@@ -41,6 +41,7 @@ class Verification {
   AroundCall& around_check() { return around_check_; }
 
   void take_input();
+  /// Also completes what this rank gives in the check: after take_input().
   void take_result();
   /// After the check. Errors: internal, which names elements and ranks.
   Status compare() const;

@@ -54,7 +54,7 @@ Backoff::Next Backoff::next_timed_sleep(const WaitStep& step, Clock::time_point 
   return Next::sleep;
 }
 
-/// Nothing is known about the end of the wait.
+/// Says to sleep, after some times for longer: nothing is known about the end of the wait.
 Backoff::Next Backoff::next_untimed_sleep() {
   sleep_time_ = ++sleeps_ > kShortSleeps ? kLongSleep : kSleep;
   return Next::sleep;

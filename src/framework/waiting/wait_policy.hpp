@@ -51,7 +51,8 @@ class WaitPolicy {
   WaitMode mode() const { return mode_; }
   /// What a thread does that has waited for so long, for an operation of this kind; 0: of no kind.
   WaitStep step(std::uint32_t kind, Duration waited) const;
-  /// Such a wait is over. `slept`: until it was woken.
+  /// Such a wait is over. `slept`: until it was woken. Nothing is learned of kind 0, nor of a
+  /// short wait.
   void learn(std::uint32_t kind, Duration wait, bool slept);
   /// A timed sleep ended so late. For all communicators of the process.
   static void note_oversleep(Duration late);

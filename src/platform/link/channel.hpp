@@ -49,23 +49,29 @@ class Channel {
   /// say_goodbye() and abort(), and once the peer has said goodbye, it goes nowhere.
   bool send(FrameHeader header, const std::byte* payload);
   /// Sends a small frame along with the next one, which follows at once; returns what send() does.
+  /// Not for data frames, as the window does not count them here.
   bool send_ahead(FrameHeader header, const std::byte* payload);
   /// Sends what is queued, for all contexts, as far as the socket takes it; whether nothing is
   /// left, or, on a link on demand, the peer takes nothing more from this context.
   bool flush();
   bool idle() const { return link_->out_.idle(); }
-  /// A message of the transport, which next_notice() gives to the peer. Any thread.
-  /// Errors: system_error: there is no descriptor left to keep `descriptors` until they can be
-  /// sent.
+  /// A message of the transport, which next_notice() gives to the peer. Any thread. Ok, but not
+  /// sent, once either end has left or aborted. Errors: system_error: there is no descriptor left
+  /// to keep `descriptors` until they can be sent.
   Status send_notice(std::span<const std::byte> payload, std::span<const int> descriptors);
 
   // --- receiving --------------------------------------------------------------------------------
-  /// The payload of `in`, or null while it is not there or is not as it should be, which
-  /// Context::problem() says then. It stays until consumed().
+  /// The payload of `in`, or null while it is not there, another thread has the link (see
+  /// Context::missed()), or it is not as it should be, which Context::problem() says then. It stays
+  /// until consumed().
   const std::byte* poll(const Wanted& in);
+  /// Frees the payload that poll() has given, and sends a credit when enough was consumed.
   void consumed(const Key& key);
-  /// The header of the first fragment of `message`, if it has arrived.
+  /// The header of the first fragment of `message`, if it has arrived. False also while another
+  /// thread has the link: see Context::missed().
   bool peek(std::uint64_t message, FrameHeader& header);
+  /// Takes in what has arrived, for all contexts, and sends what is queued. False: no notice is
+  /// there.
   bool next_notice(Notice& notice);
   /// Waits for it. Errors: timeout, remote_error (the peer went away).
   Status await_notice(Notice& notice, Deadline deadline);
@@ -80,8 +86,9 @@ class Channel {
   /// The last collective of which the peer has sent something, a record or data; 0: none.
   std::uint64_t newest_call();
 
+  /// Whether the peer has said goodbye; one that has aborted has not.
   bool has_left();
-  /// The stream has ended, or takes nothing more, without a goodbye.
+  /// The stream has ended, or takes nothing more, without a goodbye or an abort of the peer.
   bool is_dead();
   /// The first collective of which the peer was sent data when it was gone; 0: none, or the peer
   /// has aborted.
@@ -107,17 +114,19 @@ class Channel {
   void ring();
 
   // --- the end ----------------------------------------------------------------------------------
-  /// Tells the peer that this communicator has failed with `why`; never waits. Any thread.
+  /// Tells the peer that this communicator has failed with `why`, unless it was told of an end
+  /// before; from now on what comes is dropped. Never waits. Any thread.
   void abort(const Status& why);
-  /// Nothing more will be sent.
+  /// Tells the peer that nothing more will be sent; from now on what comes is dropped. Sends
+  /// nothing after abort().
   void say_goodbye();
   /// After say_goodbye() or abort(): whether all that was sent is in the hands of the peer's
   /// kernel, with LinkSettings::reconnects of the peer, or nobody is there. Reads and drops what
   /// comes. Where the link stays, as another communicator of this rank may use it, and for `to`
   /// own_kernel: whether all has left the queue.
   bool is_delivered(Delivered to = Delivered::peer_kernel);
-  /// Ends the stream after what was sent, unless another communicator of this rank may use it, or
-  /// one that has failed and not left.
+  /// Ends the stream after what the socket has taken, unless the link is on demand, or another
+  /// communicator of this rank may use it, or one that has failed and not left.
   void close_last();
   /// After abort(): ends the stream where the peer does not take it and no other communicator may
   /// use it, so that the peer learns at least that this rank is gone.

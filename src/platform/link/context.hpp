@@ -49,6 +49,8 @@ class Context {
   std::atomic<std::uint64_t> oldest{0};
 
   // --- sleep: see Transport ---------------------------------------------------------------------
+  /// From now on note_delivered() rings. missed() says whether something was delivered since the
+  /// last call.
   void prepare_sleep() {
     missed_ = news_.exchange(false, std::memory_order_relaxed);
     // Before the links are looked at once more, whose locks pair with those in note_delivered().

@@ -23,6 +23,7 @@ class Spare {
     free_.pop_back();
     return fd;
   }
+  /// Keeps `fd` open for a later take(), however many it has.
   void give(int fd) {
     const std::lock_guard lock(mutex_);
     free_.push_back(fd);

@@ -62,7 +62,8 @@ class Window {
   std::uint64_t tell() { return told_ = consumed_; }
   /// Whether the sender does not know all that was consumed.
   bool hides_credit() const { return consumed_ != told_; }
-  /// Whether the sender may be waiting, and does not know yet that `key` is waited for.
+  /// Whether the sender may be waiting, and does not know yet that `key` is waited for. If so,
+  /// counts `key` as asked for: the next call says no.
   bool should_ask(const Key& key);
 
  private:

@@ -79,8 +79,8 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   bool is_resuming(pollfd& entry);
   /// Goes on with that: reads what has arrived, and sends what is queued.
   void take_in();
-  /// The connector says that there will be no connection, because of `why`; remote_error: the
-  /// member is gone.
+  /// The connector says that there will be no connection; does nothing if there is one. Contexts
+  /// note `why`, but not if it is remote_error, as the member is gone, or there was a connection.
   void give_up(const Status& why);
   /// Ends the context of a communicator that has no channel here, by its last frame.
   void end_unopened(FrameHeader last, const std::byte* payload);
@@ -125,7 +125,11 @@ class Link : public std::enable_shared_from_this<Link>, private Reconnects {
   bool resume(std::uint64_t received) override { return out_.resume(received); }
   void acknowledge() override;
   void detach();
+  /// Looks whether the peer's host answers. If not, the link ends, or only this connection where
+  /// the connector can replace it.
   void look_for_silence();
+  /// Ends the stream if no context and no claim uses it, else when the last claim ends, if no
+  /// context uses it then. Does nothing to a link on demand.
   void close_unless_used();
   bool has_users() const { return use_.claims > 0 || in_.count_users() > 0; }
   bool is_silent() const;

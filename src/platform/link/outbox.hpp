@@ -35,7 +35,7 @@ class Outbox {
     chaos_ = chaos;
     resend_ = resend;
   }
-  /// `secure`: what encrypts, or null.
+  /// `secure`: what encrypts, or null. With `resend` only a greeting is sent before resume().
   void connect(int fd, SecureStream* secure = nullptr);
   /// The connection is lost: what is sent waits for another one.
   void disconnect();
@@ -92,6 +92,7 @@ class Outbox {
   void release_overtaken();
   template <typename Head>
   std::size_t write_small(const Head& head, const std::byte* payload, std::size_t bytes);
+  /// With Resend it sends nothing before both greetings are through, and keeps what is sent.
   std::size_t write(std::span<iovec> parts, std::span<const int> descriptors = {});
   std::size_t write_now(std::span<iovec> parts, std::span<const int> descriptors);
   void fail(int problem);

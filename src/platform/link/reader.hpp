@@ -72,8 +72,8 @@ class Reader {
   /// as fast as this rank reads, and others wait to be looked at. Frames of control have such a
   /// bound in each read.
   void read_some(Flow* mine) { read(mine, nullptr, kSome); }
-  /// The header of message `message` of `mine`, if its first fragment is next; its payload stays
-  /// where it is.
+  /// Takes in what has arrived until the first fragment of `message` of `mine` is next; returns the
+  /// header of that, whose payload need not have come. Null: it is not there.
   const FrameHeader* peek(Flow* mine, std::uint64_t message);
   /// From now on what comes for `flow` is dropped, also the rest of a frame that has begun.
   void close(Flow& flow);
@@ -90,7 +90,8 @@ class Reader {
   void tell_all();
   /// Whether bytes were read from the socket that no call has looked at yet.
   bool holds_unread() const { return unread_; }
-  /// Reads and drops what has arrived, for the end. Whether the end of the stream was reached.
+  /// Reads and drops what has arrived, and some more if it comes at once; from now on it has
+  /// ended(). Whether the end of the stream was reached, also by an error.
   bool drain();
 
  private:
@@ -104,6 +105,8 @@ class Reader {
   bool handle_control(const FrameHeader& header);
   bool take_acknowledgement(const FrameHeader& header);
   bool take_notice(const FrameHeader& header, const std::byte* payload, Flow& flow);
+  /// Chooses `wanted->into` if this frame is wanted there, else memory of the pool. If there is
+  /// none, the payload is dropped, and the context notes that problem.
   void choose_target(Flow* mine, const Wanted* wanted);
   bool receive_payload();
   bool finish_frame();

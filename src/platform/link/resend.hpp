@@ -52,8 +52,8 @@ class Resend {
   bool note_acknowledged(std::uint64_t received);
   /// Whether the peer has said that it needs none of it any more.
   bool is_settled() const { return dropped_ == kept_.size(); }
-  /// What the peer needs once more, with which sending goes on; absent: what it has received is not
-  /// possible.
+  /// Gives away the bytes that the peer needs once more: sending goes on with them, and note_sent()
+  /// keeps them again. Absent: what it has received is not possible.
   std::optional<std::vector<std::byte>> take_rest(std::uint64_t received);
 
   // --- receiving --------------------------------------------------------------------------------

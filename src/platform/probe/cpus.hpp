@@ -15,7 +15,7 @@ using CpuSet = std::bitset<kMostCpus>;
 /// Those that at least one thread of this process may run on now: programs often bind each of their
 /// threads to one core.
 CpuSet cpus_of_process();
-/// "0-3,8"; what cannot be understood is left out.
+/// Reads a list such as "0-3,8" up to the first place that cannot be understood.
 CpuSet cpus_in(std::string_view list);
 
 /// The cache and the memory node that are near all CPUs of a set: the number of the first CPU or of

@@ -40,7 +40,8 @@ UniqueFd open_shown_socket(int ranks) {
   return fd;
 }
 
-/// Each look at it reads a file, and each communicator looks several times.
+/// Returns how many CPUs are online, also those that this process may not use. It is kept for a
+/// second, as each look at it reads a file, and each communicator looks several times.
 long core_count() {
   return per_process<Recent<long>>().get(
       std::chrono::seconds(1), [] { return std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)); });

@@ -73,8 +73,10 @@ class OversubscriptionMonitor {
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// Does nothing in a child that was forked since `generation`.
   void leave(int ranks, long beside, std::uint64_t generation);
   void note(long ranks);
+  /// Does not wait: sets when refresh() counts next, `time` after `now`, within fixed bounds.
   void wait_for(Clock::time_point now, std::chrono::nanoseconds time);
   void show_most();
 

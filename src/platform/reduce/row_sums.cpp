@@ -47,8 +47,8 @@ struct Bf16 {
     return __builtin_convertvector(reinterpret_cast<Floats>(bits), Doubles);
   }
 };
-/// The magnitude as that of an f32 with a smaller exponent, times what is missing. From
-/// `first_special` on it is infinite or no number.
+/// Makes doubles of magnitudes: takes each as that of an f32 with a smaller exponent, times what is
+/// missing. From `first_special` on it is infinite or no number.
 template <int kDropped>
 [[gnu::always_inline]] inline Doubles widen_small(Words magnitude, Words sign, float missing,
                                                   std::uint32_t first_special) {
@@ -116,6 +116,8 @@ void add_floats(const void* rows, std::size_t count, const double* weights, doub
   }
 }
 
+/// Adds the rows, each times its weight, to `sums`. Computes in Sum, which wraps around, so only as
+/// many low bits of a sum as Sum has are right.
 template <typename Element, typename Sum>
 void add_weighted(const void* rows, std::size_t count, const std::uint64_t* weights,
                   std::uint64_t* sums) {

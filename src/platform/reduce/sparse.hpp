@@ -29,7 +29,8 @@ struct SparseVector {
   }
 };
 
-/// The cut above which about `keep` elements of `x` lie, by the magnitudes of a fixed sample.
+/// The cut above which about `keep` elements of `x` lie, by the magnitudes of a fixed sample; it
+/// takes no zeros.
 /// Errors: invalid_argument (keep > count).
 Result<anycclSparseCut_t> sparse_threshold(const SparseKernels& kernels, SparseVector x,
                                            std::size_t keep);
@@ -42,9 +43,10 @@ Result<anycclSparseCut_t> sparse_top_k(const SparseKernels& kernels, SparseVecto
 Result<std::size_t> sparse_bound(std::size_t count, std::size_t entries, DType values);
 
 /// Moves what the cut takes from `residual` into `payload`, and clears it in `momentum`, which is
-/// null or as long; returns the bytes of the payload.
+/// null or as long; returns the bytes of the payload. What rounding to `values` loses stays in
+/// `residual`.
 /// Errors: invalid_argument (the payload is shorter than the bound, or the vector has changed since
-///         the cut was made), unsupported (values).
+///         the cut was made: part of it may have been moved then), unsupported (values).
 Result<std::size_t> sparse_pack(const SparseKernels& kernels, SparseVector residual,
                                 float* momentum, const anycclSparseCut_t& cut, DType values,
                                 std::span<std::byte> payload);

@@ -168,7 +168,7 @@ class Reader {
   std::size_t first() const { return first_; }
   const Values& values() const { return values_; }
 
-  /// The next block; `marks` become its entries.
+  /// The next block; `marks` become its entries. Errors: invalid_argument if it is malformed.
   Result<Block> next(SparseMarks& marks, const std::byte*& values) {
     const std::size_t count = SparseVector{nullptr, count_}.block(first_);
     std::uint32_t entries = 0;

@@ -23,7 +23,7 @@ constexpr unsigned char kIdentity[] = {'a', 'n', 'y', 'c', 'c', 'l'};
 constexpr std::size_t kReadAhead = std::size_t{64} << 10;
 
 /// The key in the form in which OpenSSL wants it: a session that may be resumed. Null: out of
-/// memory.
+/// memory, or after the handshake.
 SSL_SESSION* session_of(SSL* ssl) {
   const Key* const key = TlsStream::of(ssl).key();
   if (key == nullptr) return nullptr;
@@ -80,7 +80,7 @@ SSL_CTX* make_context(Side side) {
   return nullptr;
 }
 
-/// Made once, and kept until the process ends.
+/// Made once, and kept until the process ends. Null: OpenSSL cannot make one.
 SSL_CTX* context_of(Side side) {
   static SSL_CTX* const client = make_context(Side::client);
   static SSL_CTX* const server = make_context(Side::server);

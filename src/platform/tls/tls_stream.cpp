@@ -122,8 +122,8 @@ Status TlsStream::shake_hands(int fd) {
   return error(Code::remote_error, "it closed the connection during the TLS handshake");
 }
 
-/// The peer has shown that it has the key, and nothing else was agreed upon. OpenSSL sees to that;
-/// it is too important to be left to one function.
+/// Checks that the peer has shown over TLS 1.3 that it has the key. OpenSSL sees to that, but it is
+/// too important to be left to one function.
 Status TlsStream::check_key() const {
   const bool has_key = SSL_session_reused(ssl_.get()) == 1;
   if (has_key && SSL_version(ssl_.get()) == TLS1_3_VERSION) return {};
@@ -251,7 +251,8 @@ std::span<const std::byte> TlsStream::next_record(std::span<const iovec> parts, 
   return std::span(*gathered_).first(bytes);
 }
 
-/// False: the connection has failed.
+/// Encrypts `bytes` as a record that waits in the buffer, with another key after each
+/// `records_per_key_` records. False: the connection has failed.
 bool TlsStream::encrypt(std::span<const std::byte> bytes) {
   if (error_ != 0) return false;
   // TCP's window does not matter here: a KeyUpdate is a record like others.

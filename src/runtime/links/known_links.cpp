@@ -29,6 +29,7 @@ class KnownLinks {
     std::erase_if(links_, [](const auto& known) { return known.second.empty(); });
     links_[peer].push_back(std::move(link));
   }
+  /// Returns the links to the process, also those that have ended since.
   std::vector<KnownLink> links_to(const ProcessName& peer) {
     const std::lock_guard lock(mutex_);
     const auto found = links_.find(peer);

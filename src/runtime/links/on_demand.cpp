@@ -152,6 +152,7 @@ class ConnectingThread {
   }
   /// Attaches new connections to their links; a link that could not be connected is given up.
   static void progress(ConnectedGroup& group, std::span<const pollfd> entries);
+  /// Gives up the links of the group that are not connected, for want of memory; the group stays.
   static void give_up(ConnectedGroup& group);
 
   std::mutex mutex_;
@@ -182,6 +183,7 @@ class GroupConnector final : public link::Connector {
   using Connector::note_attached;
 
  private:
+  /// Asks the thread for a connection; does nothing in a forked child, which has no such thread.
   void want(ConnectedGroup::Wanted wanted) {
     if (generation_ != fork_generation()) return;  // the thread is the parent's
     {

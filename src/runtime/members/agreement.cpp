@@ -110,7 +110,7 @@ Rank Agreement::leader() const {
   return Rank{static_cast<std::int32_t>(first - gone_.begin())};
 }
 
-/// From now on no decision of a lower rank is taken.
+/// Tells all others whom this rank follows: from now on no decision of a lower rank is taken.
 void Agreement::follow(Rank leader) {
   mine_.fixed.follows = index(leader);
   mine_.gone = gone_;
@@ -255,7 +255,8 @@ Agreement::Decision Agreement::adopt(const Statement& decision) {
 
 // --- waiting -------------------------------------------------------------------------------------
 
-/// After the limit of a call. `last`: until when it goes on where all have come.
+/// Ok if a call may go on after its limit; else a timeout. `last`: until when it goes on where all
+/// have come.
 Status Agreement::allow_more(std::optional<Deadline>& last) const {
   if (const std::string absent = absentees(); !absent.empty())
     return error(Code::timeout,

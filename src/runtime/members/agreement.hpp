@@ -95,6 +95,8 @@ class Agreement {
   void begin(const Ballot& mine);
   void follow(Rank leader);
   void send_to_all(const Statement& statement);
+  /// Takes what the others have said. Those that have left or ended without a decision in this
+  /// round are gone from now on.
   void listen();
   void look_for_leavers();
   /// Records a statement of `peer` and the ranks that it knows to be gone; ignores a malformed one.
@@ -107,6 +109,7 @@ class Agreement {
   Decision adopt(const Statement& decision);
   Status allow_more(std::optional<Deadline>& last) const;
   std::string absentees() const;
+  /// Sleeps for a millisecond at most, and has the link to the leader connect if it is not.
   void wait();
 
   const std::weak_ptr<Comm> parent_;

@@ -36,8 +36,8 @@ Status wait_for_reason(const Status& found, Comm& parent, const std::vector<Memb
   return found;
 }
 
-/// create_over() for some ranks of `parent`. If it fails here, it fails for all of them: the others
-/// wait for this rank, and listen to the parent.
+/// create_over() for some ranks of `parent`. If it fails here, it aborts `parent`, and so fails for
+/// all of them: the others wait for this rank, and listen to the parent.
 Result<CommPtr> create_within(Comm& parent, const Inheritance& inheritance,
                               const std::vector<Member>& members, InitContext& init,
                               const Part& part, std::size_t most_ring_bytes) {

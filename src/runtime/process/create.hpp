@@ -16,6 +16,7 @@ using GroupPtr = std::shared_ptr<const bootstrap::Group>;
 Result<CommPtr> create(InitContext& init, const GroupPtr& group, Rank me);
 
 /// Makes a communicator of them over links that there are: one for each other member, by rank.
+/// Adds it to Process, and begins the metrics and dumps that the environment asks for.
 Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
                             const std::vector<PeerLink>& links,
                             std::size_t most_ring_bytes = kAnyRing);

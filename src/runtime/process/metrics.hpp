@@ -34,7 +34,8 @@ class ProcessMetrics {
   std::optional<std::string> text(Deadline deadline) const;
   /// From now on write() writes into this folder. False: in this process it does already.
   bool report_in(const std::string& folder);
-  /// Best effort; a failure is logged once.
+  /// Best effort; a failure is logged once. Writes nothing before report_in(), in a forked child,
+  /// or if a communicator is busy for half a second.
   void write();
 
  private:

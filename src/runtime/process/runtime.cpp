@@ -23,7 +23,8 @@
 namespace anyccl {
 namespace {
 
-/// Messages have no rules by size: what is said for everything is said for them.
+/// Returns how many bytes of a message lie in its slot at most: 0 for the simple protocol, `usual`
+/// if none is named. Messages have no rules by size: what is said for everything is said for them.
 std::size_t message_line_bytes(const TunerPolicy& policy, std::size_t usual) {
   std::optional<Protocol> said = policy.environment.protocols.of_messages();
   if (!said) said = policy.communicator.protocols.of_messages();

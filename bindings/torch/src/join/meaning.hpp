@@ -20,7 +20,8 @@ class Meaning {
 
   /// Where those meet that mean the same.
   std::string place() const;
-  /// Writes the members to the store, as soon as a rank is late.
+  /// Writes the members to the store, where other ranks check them, at most once a second. Does not
+  /// look whether a rank is late: it is called then.
   void write_members();
   /// Writes them again, once write_members() was called, however often this is. Throws if
   /// `awaited`, or one of the few ranks after it, keeps on writing other members: that rank does

@@ -87,7 +87,7 @@ class Claim {
   const std::string name_;
 };
 
-/// Calls `between` twice a second.
+/// Returns a function that calls `between`, but at most twice a second.
 std::function<void()> twice_a_second(std::function<void()> between) {
   return [between = std::move(between), next = Clock::now() + kSignalTime]() mutable {
     if (Clock::now() < next) return;

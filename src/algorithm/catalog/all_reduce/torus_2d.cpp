@@ -44,6 +44,7 @@ void reduce_scatter(Builder& b, const Ring& ring, Space own) {  // then block at
   }
 }
 
+/// Begins with block at + 1: reduce_scatter() leaves that one to this rank.
 void all_gather(Builder& b, const Ring& ring) {
   for (int k = 0; k < ring.size - 1; ++k) {
     b.send(ring.next, ring.block(Space::output, ring.at + 1 - k));

@@ -62,7 +62,8 @@ class SliceSum {
     return all;
   }
 
-  /// Those sums piece by piece: for each the sums of all nodes, so that they travel as one message.
+  /// Returns those sums piece by piece: for each the sums of all nodes, so that they travel as one
+  /// message. Copies nothing if this host has one node.
   Slice copy_by_piece(Slice by_node) {
     const auto width = static_cast<std::uint32_t>(mine_.size());
     if (width == 1) return by_node;

@@ -12,6 +12,7 @@ namespace {
 /// One rank's part in the exchange with all hosts.
 class Exchange {
  public:
+  /// In place, copies the blocks of this rank first, as others read them later.
   Exchange(const Shape& s, Rank me)
       : n_(static_cast<std::uint32_t>(s.size)), me_(me), hosts_(ranks_by_host(s)), b_(s, me, 1) {
     while (hosts_[here_] != list_with(hosts_, me)) ++here_;
@@ -64,7 +65,7 @@ class Exchange {
     return uindex(ranks.back()) - uindex(ranks.front()) + 1 == ranks.size();
   }
 
-  /// My blocks for these ranks, one after the other.
+  /// Returns my blocks for these ranks, one after the other: a copy, unless the ranks are adjacent.
   Slice pack_blocks(const PeerList& ranks) {
     if (adjacent(ranks)) return {row_.space, row_.first + uindex(ranks[0]), width(ranks)};
     const Slice pack = scratch_for_blocks({me_}, ranks);

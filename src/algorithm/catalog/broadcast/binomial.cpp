@@ -8,6 +8,7 @@
 namespace anyccl {
 namespace {
 
+/// Counts the ceil(log2 n) reads of the message at the root, which is the busiest rank.
 Cost cost(const Shape& s) {
   const auto n = static_cast<std::uint32_t>(s.size);
   return {std::bit_width(n) - 1U, ceil_log2(s.size), 1, 0};

@@ -7,6 +7,7 @@
 namespace anyccl {
 namespace {
 
+/// Counts each of the n - 1 reads of the one publication as sent.
 Cost cost(const Shape& s) {
   const auto n = static_cast<std::uint32_t>(s.size);
   return {n > 1, n - 1, 1, 0};

@@ -10,6 +10,7 @@
 namespace anyccl {
 namespace {
 
+/// Counts what the busiest child of the root sends, as the root itself sends nothing.
 Cost cost(const Shape& s) {
   const auto n = static_cast<std::uint32_t>(s.size), half = std::bit_ceil(n) / 2;
   return {static_cast<std::uint32_t>(std::bit_width(n)) - 1,

@@ -70,7 +70,10 @@ class Acceptor {
   }
   bool stalled() const { return !pending_.empty() && !stalled_.passed(); }
   void advance_pending(std::span<const pollfd> entries);
+  /// Accepts those that wait there, while it is not full(), and only so many at once.
   Status accept_waiting(const Listener& listener);
+  /// Drops a socket of another user, which is no error, and the oldest peer if too many are
+  /// pending.
   Status begin_handshake(UniqueFd socket, const Listener& listener);
   Status on_shortage(const Status& why);
   void turn_away_waiting();

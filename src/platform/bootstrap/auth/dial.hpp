@@ -90,6 +90,7 @@ class Dial {
   void go_on_with_all();
   void commit_to_best();
   void start_attempts();
+  /// Lets the next round begin after a pause; attempts that are under way go on.
   void end_round();
   Status start_attempt(std::size_t endpoint);
   Status advance_attempt(Attempt& attempt);

@@ -102,6 +102,7 @@ class Handshake {
   /// Connector: the acceptor has proved that it knows the secret; advance() goes on after
   /// send_proof().
   bool proved() const { return phase_ == Phase::proved; }
+  /// Connector, once proved(): makes it committed(). The next advance() sends the proof.
   Status send_proof();
   /// Connector: the acceptor may have taken this connection, so it must not be given up.
   bool committed() const { return phase_ == Phase::accepted || phase_ == Phase::encrypt || done(); }

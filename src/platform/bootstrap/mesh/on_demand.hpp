@@ -44,7 +44,8 @@ class OnDemand {
            bool encrypts = false, bool reconnects = false);
 
   void want(Rank peer);
-  /// The connection was lost. `limit`: how long the call may take.
+  /// The connection was lost. `limit`: how long the call may take. Nothing comes of it for a peer
+  /// that was given up before.
   void want_again(Rank peer, std::chrono::milliseconds limit);
   /// Ends its calls, and drops the outcomes that were not taken. From now on members that it has
   /// not connected are refused, and are not called. Needs no memory.
@@ -54,6 +55,8 @@ class OnDemand {
   void append_wanted(std::vector<pollfd>& entries);
   /// When to call progress() even if nothing happened: milliseconds, at most `most`.
   int poll_ms(int most) const;
+  /// Goes on with calls from both sides; take_outcomes() gives what came of them. Logs a failure to
+  /// let ranks in, and goes on.
   void progress(std::span<const pollfd> entries);
 
   /// What came of a call, or of one from the other end.
@@ -76,9 +79,15 @@ class OnDemand {
   /// Whether `from` may connect to this rank now. If so, stops this rank's own dial to it for a
   /// moment.
   bool make_way_for(std::uint32_t from);
+  /// Notes the members that were let in as connected; drops another connection of a member that is
+  /// connected, unless members may call again.
   void take_accepted();
+  /// Begins the calls that are due, as long as not too many dials are under way, and goes on with
+  /// those that have begun. Ends calls whose limit has passed.
   void advance_calls();
   void advance(std::uint32_t peer, Call& call);
+  /// Makes the dial of `call`, whether it is due or not.
+  /// Errors: system_error if the peer has no address to try.
   Status start_dial(std::uint32_t peer, Call& call);
   void note_connected(Connection connection, std::uint32_t peer);
   /// Ends the call and excludes `peer`: it is not called or let in any more.

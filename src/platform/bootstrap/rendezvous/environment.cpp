@@ -69,7 +69,7 @@ Result<bool> any_local(const std::vector<Address>& addresses) {
 }
 
 /// Same-user rendezvous on this host. The name can be guessed, so each side asks the kernel who the
-/// other is.
+/// other is. Errors: invalid_usage if none of `addresses` is of this host.
 Result<RendezvousAddress> local_rendezvous(const Config& config,
                                            const std::vector<Address>& addresses,
                                            std::uint16_t port) {
@@ -117,7 +117,9 @@ Result<RendezvousAddress> rendezvous_of_launch(const Launch& launch) {
   return rendezvous;
 }
 
-/// `config` with what another launcher's variables say, for its ranks on several hosts.
+/// Adds rank 0's host and port from another launcher's variables, for ranks on several hosts.
+/// Errors: invalid_usage if something is missing, also the secret, or if rank 0 finds that it is
+/// not on the launcher's first host.
 Result<Config> complete_config(Config config, const Launch& launch, Deadline deadline) {
   if (config.secret.empty())
     return missing_for(launch, "ANYCCL_SECRET",

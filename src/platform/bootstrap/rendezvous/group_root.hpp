@@ -48,8 +48,8 @@ class GroupRoot {
   /// No more ranks can come in, for `why`: the group fails. If it has its answer, a system_error is
   /// ignored.
   void fail_to_accept(const Status& why);
-  /// Tells it to ranks that wait, unless there is an answer. Those on their way get a moment to
-  /// come and hear it, too, if it `waits_for_late`.
+  /// Has the next progress() tell it to ranks that wait, unless there is an answer. Those on their
+  /// way get a moment to come and hear it, too, if it `waits_for_late`. Later calls do nothing.
   void stop(bool waits_for_late);
 
   /// Ranks may still come: not all are there.
@@ -73,14 +73,21 @@ class GroupRoot {
   /// Makes `why` the answer of the group. If it has one already, or none can be made, the group
   /// ends.
   void fail(const Status& why);
+  /// Reads the hellos that have come; closes connections whose hello is overdue.
   Status read_from_arriving(std::span<const pollfd> entries);
+  /// Once the hello is whole, joins the rank and takes `member` away. A wrong hello only closes the
+  /// connection. Errors: why the group cannot be formed.
   Status read_hello(Member& member);
   /// Lets the rank wait for the answer, or sends it the answer if there is one.
   Status join(Member member, const HelloFrame& frame);
+  /// Counts the rank's time limit, and adds its hello unless it is known.
+  /// Errors: why the rank does not fit into the group.
   Status add(const HelloFrame& frame);
   bool is_known(const Hello& hello) const;
   bool is_complete() const { return table_.complete() && present_.size() == table_.size(); }
   std::optional<std::uint32_t> take_next_teller();
+  /// Lets the leader wait here if it comes again or no other one is to tell it; else says
+  /// which one, and closes its connection.
   Status place(const HelloFrame& frame, int socket);
   Status send_place(int socket, const Place& place, const Hello* teller);
   void note_timeout(const HelloFrame& frame);
@@ -89,11 +96,15 @@ class GroupRoot {
   /// rank has left.
   Status hear(Member& member);
   Status check_timeouts() const;
+  /// Names the first rank that waits nowhere, and the leader that was to tell it. Requires that the
+  /// table is complete and a rank is missing.
   Status lost_rank_error() const;
   std::string hint() const;
 
-  /// Errors: why there can be no answer at all.
+  /// Makes the table the answer if `outcome` is ok, else the failure, tells those that wait, and
+  /// with the table drops ranks whose hello has not come. Errors: why there can be no answer.
   Status settle(const Status& outcome);
+  /// Begins with a new random salt in each call: the secret of the group follows from it.
   Result<std::vector<std::byte>> group_payload() const;
   void tell(int socket);
   void drop(int socket);

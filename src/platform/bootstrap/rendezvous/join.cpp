@@ -102,6 +102,8 @@ Result<FinalReply> ask(const Joiner& joiner, const Peer& peer) {
   }
 }
 
+/// Derives the group's secret, too, and does not look whether this rank's hello is in the table.
+/// Errors: the failure that `reply` carries; else as decode_table().
 Result<Group> read_group(const Joiner& joiner, const FinalReply& reply) {
   if (reply.kind == Frame::failure) return read_failure(*reply.payload);
   const Bytes payload = *reply.payload;
@@ -143,6 +145,8 @@ struct AtLeader {
   Status why;   ///< If the leader is lost or hangs.
 };
 
+/// A leader that is lost, hangs or belongs to another meeting is an outcome, not an error.
+/// Errors: the failure that the leader tells; timeout when this rank is out of time.
 Result<AtLeader> join_through(const Joiner& joiner, const Peer& leader) {
   const Result<FinalReply> reply = ask(joiner, leader);
   if (!reply.ok() && joiner.deadline.passed())

@@ -15,6 +15,7 @@ std::vector<Acceptor::Listener> host_listener(int host) {
   return {{host, true}};
 }
 
+/// Returns only the unix socket with Trust::same_user, else the TCP sockets, too.
 std::vector<Acceptor::Listener> listeners_of(const Listeners& listeners, Trust trust) {
   std::vector<Acceptor::Listener> all{{listeners.unix_socket.get(), true}};
   if (trust == Trust::same_user) return all;

@@ -38,7 +38,8 @@ class Relay {
   void append_wanted(std::vector<pollfd>& entries) const;
   /// When to call progress() even if nothing happened: milliseconds, at most `most`.
   int poll_ms(int most) const;
-  /// Goes on as far as possible. When no connection can be accepted, others have to do without it.
+  /// Goes on as far as possible. Lets nobody in any more where a connection cannot be accepted, and
+  /// no more ranks of its host once kMostOfHost are here.
   void progress(std::span<const pollfd> entries);
   /// The words of the waiting ranks since the last call; nothing after the answer.
   std::vector<Report> take_reports() { return std::exchange(reports_, {}); }
@@ -53,6 +54,7 @@ class Relay {
   struct Member : Receiver {
     bool came = false, of_host = false;
   };
+  /// Takes the rank among those that wait; drops the connection if there is an answer.
   void admit(Connection connection, bool of_host);
   void serve(Member& member);
   void hear(Member& member);

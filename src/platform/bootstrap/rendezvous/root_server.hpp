@@ -76,12 +76,16 @@ class RootServer {
              RelayTree tree);
   void run();
   Status poll_once(std::unique_lock<std::mutex>& lock);
+  /// Hands ranks that were let in to the groups of their meetings. If no connection can be
+  /// accepted, the groups that have begun fail.
   void let_in(std::span<const pollfd> entries);
   void warn_of_refused();
   void stop_meeting(Served& meeting, bool when_told);
   /// Ends all meetings and waits for the thread. `when_told`: as stop_when_told(), else as stop().
   void end_all(bool when_told);
   void close_unless_open();
+  /// Drops meetings that are over, which ends the wait in end_meeting(), and listens no more if no
+  /// other one is open.
   void forget_finished();
 
   pid_t owner_;

@@ -65,8 +65,9 @@ class UniqueIds {
  public:
   /// As make_rendezvous().
   Result<UniqueId> make(std::string_view interfaces, PortRange ports);
-  /// Ends the meeting of `id`: its group is formed, or never will be, and ranks that wait for it
-  /// are told so; late ones get a moment to hear it if it `waits_for_late`. Others: does nothing.
+  /// Ends the meeting of `id`, and waits until it is over: its group is formed, or never will be,
+  /// and ranks that wait for it are told so; late ones get a moment to hear it if it
+  /// `waits_for_late`. Others: does nothing.
   void drop(const UniqueId& id, bool waits_for_late);
   /// Whether it was made here, but for one in 2^32 of other processes.
   bool was_made_here(const UniqueId& id);

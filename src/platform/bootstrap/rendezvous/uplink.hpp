@@ -53,14 +53,19 @@ class Uplink {
     Clock::time_point came;
   };
 
+  /// As progress(), but does not go back to the server: a connection that is lost or cannot be made
+  /// is an error.
   Result<std::optional<FinalReply>> step();
   /// Starts to dial the root server for the first time.
   Status begin();
   Status go_to_root(Visit visit, Deadline reach_by);
   Status go_to_place(const ReceivedFrame& frame);
   Status go_to_teller(const Hello& teller);
+  /// Closes the present connection, drops what it had not sent, and begins to dial `source`.
   void go_to(Source source, Deadline reach_by);
   Status keep_dialing();
+  /// Says hello to the root server. At another leader it begins to report all hellos, its own
+  /// first.
   Status on_connected();
   void begin_reports(std::size_t hellos_known_there);
   /// Puts the new reports into the outbox if it is empty and the pause after the last ones is over.

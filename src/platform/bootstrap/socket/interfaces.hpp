@@ -41,12 +41,13 @@ struct OwnNetwork {
   bool has_v4 = false, has_v6 = false;  ///< Addresses besides loopback and link-local ones.
   std::vector<std::uint32_t> scopes;    ///< The interfaces with link-local IPv6 addresses.
 
+  /// Leaves out bridges of containers and VMs, and interfaces that are down or have no carrier.
   static Result<OwnNetwork> find();
   /// Where to connect to for `addresses` of a process, in this order. Link-local ones of another
   /// host, whose interface there means nothing here, are tried by each interface of this one.
   std::vector<Endpoint> endpoints_to(std::span<const Address> addresses) const;
-  /// "no common address family: ..." if this host has no address of a family in `endpoints`, else
-  /// empty.
+  /// "no common address family: ..." if `endpoints` but for loopback are of one family, of which
+  /// this host has no address. Else empty, also if one is a unix socket or link-local.
   std::string missing_family(std::span<const Endpoint> endpoints) const;
 };
 

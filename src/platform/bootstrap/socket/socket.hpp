@@ -44,12 +44,15 @@ Result<UniqueFd> open_socket(const Endpoint& endpoint);
 /// Errors: timeout when a unix listener's queue is full at the moment; remote_error when nobody
 /// listens there; system_error.
 Status start_connect(int fd, const Endpoint& endpoint);
+/// Errors: remote_error when nobody listens there, also where the socket has connected to itself;
+/// system_error.
 Status finish_connect(int fd, const Endpoint& endpoint);
 
 /// The next connection, or no socket (an invalid UniqueFd) when none is waiting.
 /// Errors: system_error, when this process or host has no room for another socket, even if no
 /// connection is waiting; internal when this is no listener any more.
 Result<UniqueFd> accept_from(int listener);
+/// Never waits. Of a connected socket it says whether there is something to read, or it has ended.
 bool has_waiting_connection(int listener);
 
 /// The process at the other end of a unix socket.

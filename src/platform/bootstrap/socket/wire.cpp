@@ -20,6 +20,7 @@ bool must_wait(int number) {
   return number == EAGAIN || number == EWOULDBLOCK;
 }
 
+/// Returns remote_error if the peer has closed or reset the connection, else system_error.
 Status lost_error(int number, std::string_view peer) {
   if (number == ECONNRESET || number == EPIPE)
     return error(Code::remote_error, "{} closed the connection", peer);

@@ -53,7 +53,8 @@ class Outbox {
   void put_shared(std::shared_ptr<const std::vector<std::byte>> bytes) {
     shared_ = std::move(bytes);
   }
-  /// `peer`: the other end in errors. Errors: remote_error, system_error.
+  /// Ok also if the socket does not take all: empty() says. `peer`: the other end in errors.
+  /// Errors: remote_error, system_error.
   Status flush(int fd, std::string_view peer = "the peer");
   bool empty() const { return sent_ == own_.size() + (shared_ ? shared_->size() : 0); }
 
@@ -71,7 +72,7 @@ class Inbox {
     bytes_.resize(bytes);
     received_ = 0;
   }
-  /// As Outbox::flush().
+  /// As Outbox::flush(): ok also if the message is not whole, as full() says.
   Status fill(int fd, std::string_view peer = "the peer");
   bool full() const { return received_ == bytes_.size(); }
   std::span<const std::byte> bytes() const { return bytes_; }

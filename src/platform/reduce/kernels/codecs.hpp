@@ -18,6 +18,7 @@ namespace {
 // A codec has kBlock elements in a block, in kParts parts: element i of part p is value<p>(codes,
 // i) times the scale of the block.
 
+/// Returns the bits of the largest magnitude; a NaN counts as larger than infinity.
 template <size_t kBlock>
 [[gnu::always_inline]] inline std::int32_t largest(const Loose<float>* x) {
   std::int32_t most = 0;

@@ -125,6 +125,7 @@ struct Converted : Packed<UpperHalf, kBytes> {
   }
 
  private:
+  /// Interleaves the lanes of the two halves of `v`: 0, 16, 1, 17 and so on.
   [[gnu::always_inline]] static Words in_turn(Vector<std::uint16_t, 64> v) {
     return reinterpret_cast<Words>(
         __builtin_shufflevector(v, v, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24,
@@ -219,6 +220,7 @@ struct Halves {
   [[gnu::always_inline]] void operator+=(const Halves& other) { v += other.v; }
   [[gnu::always_inline]] void operator*=(const Halves& other) { v *= other.v; }
   [[gnu::always_inline]] void operator/=(float by) { v /= by; }
+  /// Returns the numbers rounded to f16, with every NaN as the one of the type.
   [[gnu::always_inline]] auto bits() const {
     return narrow(v == v ? v
                          : reinterpret_cast<Floats>(Vector<std::int32_t, 2 * kBytes>{} +

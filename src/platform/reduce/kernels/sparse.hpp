@@ -52,6 +52,8 @@ constexpr std::uint32_t kNanOfF32 = 0x7fc00000;
 #endif
 }
 
+/// Overwrites `marks` with a bit for each element of `x` whose bits without the sign are `least` or
+/// more, and returns how many there are.
 [[maybe_unused]] size_t mark_larger(std::uint64_t* marks, const float* x, size_t count,
                                     std::uint32_t least) {
   constexpr size_t kLanes = kVector / sizeof(float), kWord = 64;
@@ -121,6 +123,7 @@ struct SparseF16 {
   static constexpr std::uint32_t kLeastNormal = 0x38800000;  // 2^-14, in f32
   // Below, the last place of an f16 is 2^-24: that of f32 numbers in [1/2, 1).
   static constexpr float kRounder = 0.5F;
+  /// Rounds to nearest, ties to even; a finite number stays finite.
   static Word from(std::uint32_t bits) {
     const std::uint32_t magnitude = bits & ~kSignOfF32, sign = bits >> 16 & kSign;
     if (magnitude > kInfinityOfF32) return kNan;

@@ -177,6 +177,7 @@ class ChaosTransport final : public Transport {
   void expect(Rank peer) override { inner_->expect(peer); }
   void prepare_sleep(Alarm alarm) override { inner_->prepare_sleep(alarm); }
   void append_alarms(std::vector<pollfd>& alarms) override { inner_->append_alarms(alarms); }
+  /// Sleeps for a millisecond at most while something is late, as nothing wakes this rank for it.
   void sleep(std::chrono::nanoseconds most, std::span<const pollfd> others) override {
     inner_->sleep(delays_.are_running() ? std::min<std::chrono::nanoseconds>(most, kNap) : most,
                   others);

@@ -241,7 +241,8 @@ void Arena::after_fork_in_child() {
   of_process().mutex_.unlock();
 }
 
-/// In memory that is mapped shared, parent and child would see each other's writes.
+/// In memory that is mapped shared, parent and child would see each other's writes. The child
+/// forgets what add() got, and allocates nothing more in the regions of its parent.
 void Arena::become_private() {
   std::erase_if(regions_, [](const auto& entry) { return entry.second.added; });
   for (auto& [at, region] : regions_) {

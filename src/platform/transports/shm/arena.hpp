@@ -73,6 +73,8 @@ class Arena {
   std::byte* take(std::size_t bytes);
   Status grow(std::size_t bytes);
   Status populate_block(std::byte* at, std::size_t bytes);
+  /// Frees the block. Returns the memory of its region if that goes too, so that the caller unmaps
+  /// it without the lock; else null.
   Dropped give_back(std::byte* at, std::size_t bytes);
   /// Forgets the region and returns its memory, which is unmapped when nobody holds it any more.
   Dropped drop(Region& region);

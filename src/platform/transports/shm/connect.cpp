@@ -128,7 +128,8 @@ void report_copies(Rank me, const Peer& peer, const Status& why) {
       index(me), index(peer.rank), why.message());
 }
 
-/// Tells the peer what could be mapped and read of it.
+/// Tells the peer what could be mapped and read of it. If it was mapped, tries here to read its
+/// private memory, and keeps the reader in `peer`.
 Status send_answer(Peer& peer, const ControlMessage& shown, bool mapped, Rank me) {
   ControlMessage answer;
   answer.kind = ControlMessage::mapped;

@@ -21,7 +21,8 @@ struct Segment {
   Segment() = default;
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
-  /// Its block may be used again once none of the peers of leave_to() reads it.
+  /// Its block may be used again once none of the peers of leave_to() reads it; without leave_to()
+  /// it never is, and its pages go back to the system.
   ~Segment();
 
   std::byte* out() const { return block.out(); }

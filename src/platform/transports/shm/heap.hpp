@@ -40,7 +40,7 @@ struct BlockReader {
 
   /// Whether it reads nothing more of what it read under `key`.
   bool is_done(std::uint64_t key) const;
-  /// Whether it has ended. A system call.
+  /// Whether it has ended, by a system call; false if its process is unknown.
   bool is_dead() const;
 };
 

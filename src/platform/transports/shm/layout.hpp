@@ -88,7 +88,8 @@ inline void write_record(CallLine& line, const CallRecord& call) {
   line.history.store(call.history, std::memory_order_release);
   line.sequence.store(call.sequence, std::memory_order_release);  // pairs with read_record()
 }
-/// False if the line holds another call, or changes while it is read.
+/// False if the line holds another call, or changes while it is read: `record` may be overwritten
+/// then.
 inline bool read_record(const CallLine& line, std::uint64_t sequence, CallRecord& record) {
   if (line.sequence.load(std::memory_order_acquire) != sequence) return false;
   const std::uint64_t what = line.what.load(std::memory_order_acquire);
@@ -198,7 +199,7 @@ const T& at(const std::byte* base, std::size_t offset) {
   return *reinterpret_cast<const T*>(base + offset);
 }
 
-/// A few bytes, without a call.
+/// Copies up to 16 bytes without a call, and more with one.
 inline void copy_few(std::byte* to, const std::byte* from, std::size_t bytes) {
   const auto ends = [&]<typename T>(T front) {  // both loaded before either is stored
     T back;

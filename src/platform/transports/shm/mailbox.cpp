@@ -185,8 +185,8 @@ bool Mailboxes::receive(const Fragment& in, std::size_t offset, std::byte* into)
   return true;
 }
 
-/// The bytes that `in` wants, and whether they are lent; or null: they are not there, or there is a
-/// problem.
+/// The bytes that `in` wants, and whether they are lent; those of private memory it reads into
+/// `into`. Null: they are not there, or there is a problem.
 const std::byte* Mailboxes::find(Peer& peer, const Line& line, const Fragment& in,
                                  std::size_t offset, std::byte* into, bool& lent) {
   const std::uint64_t word = line.word.load(std::memory_order_acquire);  // as in peek()

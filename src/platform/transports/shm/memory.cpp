@@ -35,6 +35,7 @@ Mapping::~Mapping() {
 
 namespace {
 
+/// Makes a mapping that a forked child does not get.
 Result<Mapping> map(int fd, std::size_t bytes, int protection, int flags, const char* what) {
   void* at = ::mmap(nullptr, bytes, protection, flags, fd, 0);
   if (at == MAP_FAILED) return system_error(errno, "map {} bytes of {}", bytes, what);

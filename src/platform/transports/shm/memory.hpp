@@ -20,6 +20,7 @@ class Mapping {
   Mapping() = default;
   Mapping(void* at, std::size_t bytes) : at_(static_cast<std::byte*>(at)), bytes_(bytes) {}
   Mapping(Mapping&& other) noexcept;
+  /// Swaps the two: `other` unmaps later what this one had.
   Mapping& operator=(Mapping&& other) noexcept;
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;

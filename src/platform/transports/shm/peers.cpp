@@ -119,7 +119,8 @@ const std::byte* PeerTable::follow(Peer& peer, const Descriptor& d, const Wanted
   return base + d.position + want.offset;
 }
 
-/// The wanted part of the private memory of a peer.
+/// Reads the wanted part of the private memory of a peer into `want.into`, which it returns; of a
+/// thread of this process it returns the place itself. Null: the peer has ended, or a problem.
 const std::byte* PeerTable::fetch(Peer& peer, std::uint64_t address, const Wanted& want) {
   if (peer.same_process) return reinterpret_cast<const std::byte*>(address);
   if (!peer.memory || want.into == nullptr)

@@ -39,7 +39,7 @@ class PeerTable {
     for (Peer& peer : peers_)
       at<DoorbellPage>(peer.in, 0).progress_wanted.store(1, std::memory_order_seq_cst);
   }
-  /// Rings the peers that asked for it, after progress was posted.
+  /// Wakes all peers that sleep, if one has asked for it, after progress was posted.
   void tell_progress() {
     std::atomic_signal_fence(std::memory_order_seq_cst);  // as in ring()
     if (progress_wanted_->load(std::memory_order_relaxed) == 0) return;
@@ -49,7 +49,7 @@ class PeerTable {
   }
   /// Whether all peers have joined the fences.
   bool are_fenced() const;
-  /// Those that have mapped the memory of this rank.
+  /// Those of other processes that have mapped the memory of this rank.
   std::vector<BlockReader> readers() const;
   /// Wakes `peer` on its sockets or its doorbell, as `asleep`, an Asleep, says.
   static void wake(Peer& peer, std::uint32_t asleep);
@@ -60,7 +60,8 @@ class PeerTable {
     std::size_t thread, process;
   };
   static constexpr std::size_t kNever = ~std::size_t{0};
-  /// How the readers find `memory`, if all of them can read it there. `total`: of sized ones.
+  /// How the readers find `memory`, if all of them can read it there; announces its window to all
+  /// peers, if they do not know it. `total`: of sized ones.
   std::optional<Descriptor> lend(std::span<const std::byte> memory, std::uint64_t total,
                                  std::span<const ReaderOf> readers, ReadsFrom from);
   /// The part that a reader wants of a publication or message of `whole` bytes.
@@ -108,7 +109,9 @@ class PeerTable {
 
   const std::byte* fetch(Peer& peer, std::uint64_t address, const Wanted& want);
   void read_notices();
+  /// Takes in the notices of `peer`, and notes in its state if it has left or died.
   void pump(Peer& peer);
+  /// Unmaps the windows that peers have closed, even if they are read: callers look at `reads_`.
   void unmap_closed();
 
   Rank me_;

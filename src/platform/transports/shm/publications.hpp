@@ -55,6 +55,7 @@ class ShmPublications final : public Publications {
   static bool fits_line(const Outgoing& out) { return out.bytes <= out.line_bytes && !out.sized; }
   static bool fits_line(const Incoming& in) { return in.whole <= in.line_bytes && !in.sized; }
   Line& line(std::uint32_t slot) { return at<Line>(out_, layout_.line(slot)); }
+  /// Publishes `source`, which must fit, in its slot; busy if the slot is not free.
   Offered put_in_line(const Outgoing& out, const std::byte* source);
   void reveal(const Outgoing& out, bool staged);
   bool populate_slots(std::uint32_t slot);

@@ -102,6 +102,7 @@ class ShmTransport final : public Transport {
     peers_.end(why);
   }
 
+  /// Says goodbye to every peer, and waits for none.
   void leave(Deadline /*deadline*/) override {
     at<RankFlags>(out_, layout_.flags()).left.store(1, std::memory_order_release);
     peers_.say_goodbye();

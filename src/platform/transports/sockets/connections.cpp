@@ -117,7 +117,8 @@ bool Connections::flush_all() {
   return queues_ == 0;
 }
 
-/// Called each time this rank waits for a peer to read: see Link.
+/// Called each time this rank waits for a peer to read: see Link. Every 64th time in a row, reads
+/// what all peers have sent.
 void Connections::note_stall() {
   constexpr unsigned kPatience = 64;  // Reading unasked costs a copy later, so not at once.
   if (++stalls_ % kPatience == 0) pump_all();
@@ -319,7 +320,7 @@ void Connections::open_neighbours() {
   for (std::uint32_t child = first; child < first + kChildren; ++child) open_if_unopened(child);
 }
 
-/// The links stay for ranks that carry on together.
+/// The links stay for ranks that carry on together, but for those whose peer does not take it.
 void Connections::deliver_abort() {
   if (left_) return;
   open_neighbours();

@@ -78,6 +78,7 @@ class Connections {
   PeerCalls calls_of(Rank rank) const;
   void prepare_sleep() { context_->prepare_sleep(); }
   void append_events(std::vector<pollfd>& events);
+  /// Reads what a link holds in its own buffer and returns at once, if there is such a link.
   void sleep(std::chrono::nanoseconds most, std::span<const pollfd> others);
   void end_sleep() { context_->end_sleep(); }
   bool wakes_surely() const { return !context_->missed(); }
@@ -101,6 +102,7 @@ class Connections {
   void note_queue(Peer& to, bool is_empty);
   void flush(Peer& to);
   bool flush_all();
+  /// Reads what peers have sent; does nothing after abort() or leave().
   void pump_all();
   void look_for_silence();
   void note_stall();
