@@ -77,7 +77,7 @@ void draw_stack(Page& page, std::string_view name, const std::vector<Part>& part
   page.down(8);
 }
 
-/// Of communication, takes only the time that is exposed.
+/// Takes of communication only the time that is exposed.
 std::vector<Part> parts_of(const StepEstimate& step) {
   std::vector<Part> parts{{"compute", step.compute_s}, {"bubble", step.bubble_s}};
   for (const Traffic& row : step.traffic)

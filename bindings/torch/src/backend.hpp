@@ -182,8 +182,6 @@ class Backend final : public c10d::Backend {
   static void close_all(std::chrono::milliseconds timeout);
 
  private:
-  /// Returns when earlier sparse sums of the same tensor are over: they give it other elements.
-  void finish_sparse_before(const at::Tensor& tensor);
   friend class ObjectExchange;
   static bool is_configured_later([[maybe_unused]] const Options& options) {
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
@@ -251,7 +249,7 @@ class Backend final : public c10d::Backend {
   mutable OpenOperations open_;
   Coalescing coalescing_;
   std::uint32_t sparse_sequence_ = 0;
-  // By the tensor to which each will give its sum.
+  // Sparse sums that are under way, each with the tensor that gets it.
   std::vector<std::pair<const c10::TensorImpl*, c10::weak_intrusive_ptr<c10d::Work>>> sparse_open_;
   std::uint64_t barrier_sequence_ = 0, barriers_forgotten_ = 0;  // monitored ones
   // For the next group that this rank joins; as rank 0 it uses it up. Its owner is the one thread

@@ -228,20 +228,25 @@ at::Tensor SparseSum::complete() {
   return sum.coalesce();
 }
 
-}  // namespace
+using OpenSums =
+    std::vector<std::pair<const c10::TensorImpl*, c10::weak_intrusive_ptr<c10d::Work>>>;
 
-void Backend::finish_sparse_before(const at::Tensor& tensor) {
-  std::erase_if(sparse_open_, [](const auto& one) { return one.second.expired(); });
-  for (const auto& [impl, open] : sparse_open_) {
-    const WorkPtr work = impl == tensor.unsafeGetTensorImpl() ? open.lock() : nullptr;
+/// Returns when earlier sums of the same tensor are over: they give it other elements. Drops those
+/// that are over from `open`. Throws what signals raise.
+void finish_before(const at::Tensor& tensor, OpenSums& open) {
+  std::erase_if(open, [](const auto& one) { return one.second.expired(); });
+  for (const auto& [impl, sum] : open) {
+    const auto work = impl == tensor.unsafeGetTensorImpl() ? sum.lock() : nullptr;
     if (work == nullptr) continue;
     try {
       work->wait(kNoTimeout);
     } catch (...) {
-      if (!work->isCompleted()) throw;  // by a signal; its own failure is told by its own wait()
+      if (!work->isCompleted()) throw;  // its own failure is told by its own wait()
     }
   }
 }
+
+}  // namespace
 
 Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) {
   if (tensors.size() != 1) refuse(kName, "requires a single-element tensor list");
@@ -252,7 +257,7 @@ Backend::WorkPtr Backend::allreduce_sparse(Tensors& tensors, const c10d::Allredu
     refuse(kName, "sparse tensors support only ReduceOp.SUM");
   if (tensor.dim() > kDimensions) refuse(kName, "the tensor has more than 16 dimensions");
   operator_of(kName, opts.reduceOp, tensor.scalar_type());
-  finish_sparse_before(tensor);
+  finish_before(tensor, sparse_open_);
   const int tag = ANYCCL_LAYER_TAG(static_cast<int>(sparse_sequence_++ % (1U << 20)));
   const Exchange exchange(core_->group.comm, rank_, size_, tag, limit_of(timeout_of(opts.timeout)));
   const at::AutoDispatchBelowADInplaceOrView here_too;
