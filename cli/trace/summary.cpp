@@ -53,6 +53,7 @@ struct RankSpans {
 
 class Sums {
  public:
+  /// Borrows `traces`; notes only which rank came last to each common call: summarize() adds up.
   explicit Sums(const std::vector<RankTrace>& traces) : traces_(traces) {
     for (const RankTrace& trace : traces) {
       all_here_.emplace_back(trace.calls.size());

@@ -141,8 +141,8 @@ class ProgressLoop {
   bool is_quiet() const { return quiet_.load(std::memory_order_acquire) || failure_.happened(); }
   void expect() { quiet_.store(false, std::memory_order_release); }
 
-  /// At exit: nobody else makes progress here any more; false: a thread holds the progress lock
-  /// until `deadline`.
+  /// Takes the progress lock of this communicator for good, at exit: no other thread makes progress
+  /// on it any more. False: a thread holds the lock until `deadline`.
   bool seize(Deadline deadline);
 
  private:

@@ -22,7 +22,8 @@ std::shared_ptr<Operation> MessageMatcher::put(const OneSidedCall& call, Gate ga
   return send(message.rest(), gate);
 }
 
-/// Sends the message; null if it is done at once.
+/// Sends the message, or queues it for advance(). Returns null if it is done at once, else the
+/// request, which the matcher drives; the caller may drop it.
 std::shared_ptr<Operation> MessageMatcher::send(const Call& call, Gate gate) {
   if (gate == Gate::open && does_at_once(call, 1)) return nullptr;
   std::shared_ptr<MessageRequest> request = add(call, gate);

@@ -14,6 +14,8 @@ Cost cost(const Shape& s) {
   return {n - 1, n > 1, 1, 0};
 }
 
+/// Makes the schedule of one tile: each rank receives it and sends it on; the root sends its input,
+/// and copies that to its output.
 Schedule build(const Shape& s, Rank me) {
   const int n = s.size, r = index(me);
   const Rank next = wrap(r + 1, n);
