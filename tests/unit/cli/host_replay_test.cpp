@@ -46,7 +46,7 @@ double us(Collective collective, std::string_view name, int ranks, std::size_t b
   return result.ok() ? result->seconds * 1e6 : 0;
 }
 
-/// Of broadcasts to one rank, up to 1 MiB; then it is twice that.
+/// Those of broadcasts to one rank, up to 512 KiB; then they are twice that.
 constexpr std::size_t kTile = 32768;
 
 double broadcast(int ranks, std::size_t bytes, const Calibration& constants) {
