@@ -325,6 +325,8 @@ TEST_P(Survivors, grow_by_a_new_process) {
 TEST_P(Survivors, carry_on_without_a_new_process_that_dies) {
   Newcomer newcomer(GetParam(), 2, 3, [](anycclComm_t comm) {
     expect_sum(comm, 100, 1 + 2 + 100);
+    float x = 0;  // after this all have their sums
+    EXPECT_EQ(anycclAllReduce(&x, &x, 1, anycclFloat, anycclSum, comm, nullptr), anycclSuccess);
     ::raise(SIGKILL);
   });
   run(3, {0}, [&](Communicator& world) {
@@ -334,9 +336,8 @@ TEST_P(Survivors, carry_on_without_a_new_process_that_dies) {
     const anycclComm_t larger = grow(world, newcomer);
     ASSERT_NE(larger, nullptr);
     expect_sum(larger, static_cast<float>(me), 1 + 2 + 100);
-    std::vector<float> x(5);
-    while (anycclAllReduce(x.data(), x.data(), x.size(), anycclFloat, anycclSum, larger, nullptr) ==
-           anycclSuccess) {
+    float x = 0;
+    while (anycclAllReduce(&x, &x, 1, anycclFloat, anycclSum, larger, nullptr) == anycclSuccess) {
     }
     anycclComm_t left = nullptr;
     ASSERT_EQ(anycclCommShrink(larger, nullptr, 0, &left, nullptr, ANYCCL_SHRINK_ABORT),
