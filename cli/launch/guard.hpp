@@ -13,7 +13,7 @@ class Guard {
  public:
   static Result<Guard> start();
   Guard(Guard&&) = default;
-  /// Ends the process. It may still kill what is watched, so forget() that before.
+  /// Ends the process. It may still kill the targets that it watches, so forget() them before.
   ~Guard();
 
   /// From now on, or until forget(): as kill() has it, a process or, negative, a process group.

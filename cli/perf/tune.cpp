@@ -140,7 +140,7 @@ Result<std::size_t> Tuning::go_round(std::size_t contests, double until_s) {
 }
 
 /// Gives each entrant that is not hopeless a turn; false: the time is over. Otherwise decides anew
-/// who is hopeless, unless all are compared.
+/// which entrants are hopeless, unless all are compared.
 Result<bool> Tuning::compete(Contest& contest, double until_s) {
   const auto exercise =
       contest.cell.operation->make(case_of(contest.cell), input_.get(), output_.get(), comm_.get());

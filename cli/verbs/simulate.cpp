@@ -114,8 +114,8 @@ Status check_root(const Flags& flags) {
   return {};
 }
 
-/// Simulates what was asked for, for each number of ranks. Leaves out those of several algorithms
-/// that do not support one; for a single algorithm that is an error.
+/// Simulates the algorithms for each number of ranks of the flags. Leaves out those of several
+/// algorithms that do not support one; for a single algorithm that is an error.
 Result<std::vector<SimulatedRun>> all_runs(const Flags& flags,
                                            const std::vector<const Algorithm*>& algorithms,
                                            const SimulationSetting& setting) {

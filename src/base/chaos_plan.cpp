@@ -19,7 +19,7 @@ constexpr Fault kFaults[] = {{"delay", &ChaosPlan::delay},         {"partial", &
                              {"duplicate", &ChaosPlan::duplicate}, {"cut", &ChaosPlan::cut},
                              {"corrupt", &ChaosPlan::corrupt}};
 
-/// Takes from `text` what comes before `end`, and `end` with it; without an `end`, all of it.
+/// Takes from `text` the part before `end`, and `end` with it; without an `end`, all of it.
 std::string_view take(std::string_view& text, char end) {
   const std::string_view taken = text.substr(0, text.find(end));
   text.remove_prefix(std::min(text.size(), taken.size() + 1));

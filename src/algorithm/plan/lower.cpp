@@ -258,8 +258,8 @@ class Lowering {
     ++operands_;
   }
 
-  // Numbers the publication of `out`, and marks it lendable if it is. `stays`: what is published is
-  // not overwritten before it has been read. A message that is passed on and not stored is nowhere
+  // Numbers the publication of `out`, and marks it lendable if it is. `stays`: its bytes are not
+  // overwritten before they have been read. A message that is passed on and not stored is nowhere
   // in own memory.
   void publish(PlanStep& out, bool stays) {
     out.publication = static_cast<std::uint16_t>(published_++);
