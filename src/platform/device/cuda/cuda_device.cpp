@@ -1,0 +1,197 @@
+#include "platform/device/cuda/cuda_device.hpp"
+
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace anyccl::cuda {
+namespace {
+
+constexpr int kUrgent = -1000;  // the driver takes the most urgent priority that it has
+
+Stream stream_of(DeviceQueue queue) {
+  return reinterpret_cast<Stream>(queue);
+}
+Event event_of(DeviceMoment moment) {
+  return reinterpret_cast<Event>(moment);
+}
+Address address_of(const void* memory) {
+  return reinterpret_cast<Address>(memory);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> CudaDevice::open(const Driver& driver, int number) {
+  int devices = 0;
+  ANYCCL_CHECK(driver.check(driver.cuDeviceGetCount(&devices), "cuDeviceGetCount"));
+  if (number < 0 || number >= devices)
+    return error(Code::unsupported, "there is no device {}: the CUDA driver has {}", number,
+                 devices);
+  const auto device = std::make_shared<CudaDevice>(driver, number);
+  ANYCCL_CHECK(device->start());
+  return std::shared_ptr<Device>(device);
+}
+
+Status CudaDevice::start() {
+  ANYCCL_CHECK(driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, number_),
+                             "cuDevicePrimaryCtxRetain"));
+  abilities_.writes_words = abilities_.waits_for_words = attribute(kStreamWords) != 0;
+  abilities_.pins_read_only = attribute(kReadOnlyRegister) != 0;
+  abilities_.shares_memory = attribute(kUnifiedAddressing) != 0;
+  abilities_.copy_engines = attribute(kCopyEngines);
+  return {};
+}
+
+CudaDevice::~CudaDevice() {
+  if (context_ != nullptr && generation_ == fork_generation())
+    driver_.cuDevicePrimaryCtxRelease_v2(number_);
+}
+
+/// 0 if the driver does not know it.
+int CudaDevice::attribute(int what) const {
+  int value = 0;
+  return driver_.cuDeviceGetAttribute(&value, what, number_) == kSuccess ? value : 0;
+}
+
+Status CudaDevice::enter() {
+  return driver_.check(driver_.cuCtxPushCurrent_v2(context_), "cuCtxPushCurrent");
+}
+
+void CudaDevice::leave() {
+  Context ours = nullptr;
+  driver_.cuCtxPopCurrent_v2(&ours);
+}
+
+MemoryFacts CudaDevice::facts(const void* memory) const {
+  unsigned type = 0, managed = 0;
+  int device = -1;
+  Address begin = 0;
+  std::size_t bytes = 0;
+  int what[] = {kMemoryType, kIsManaged, kDeviceOrdinal, kRangeStart, kRangeSize};
+  void* values[] = {&type, &managed, &device, &begin, &bytes};
+  // The driver gives zeros for memory that it does not know.
+  const Error code =
+      driver_.cuPointerGetAttributes(std::size(what), what, values, address_of(memory));
+  if (code != kSuccess || type == 0) return {};
+  MemoryFacts facts{MemoryKind::pinned, device, static_cast<std::uintptr_t>(begin), bytes};
+  if (managed != 0)
+    facts.kind = MemoryKind::managed;
+  else if (type == kTypeDevice)
+    facts.kind = MemoryKind::device;
+  return facts;
+}
+
+Result<void*> CudaDevice::allocate(std::size_t bytes) {
+  Address at = 0;
+  ANYCCL_CHECK(driver_.check(driver_.cuMemAlloc_v2(&at, bytes), "cuMemAlloc"));
+  return reinterpret_cast<void*>(at);
+}
+
+Status CudaDevice::release(void* memory) {
+  return driver_.check(driver_.cuMemFree_v2(address_of(memory)), "cuMemFree");
+}
+
+Status CudaDevice::pin(void* host, std::size_t bytes, bool read_only) {
+  const unsigned flags =
+      kRegisterPortable | kRegisterDeviceMap | (read_only ? kRegisterReadOnly : 0U);
+  const Error code = driver_.cuMemHostRegister_v2(host, bytes, flags);
+  return code == kAlreadyRegistered ? Status{} : driver_.check(code, "cuMemHostRegister");
+}
+
+Status CudaDevice::unpin(void* host) {
+  return driver_.check(driver_.cuMemHostUnregister(host), "cuMemHostUnregister");
+}
+
+Result<SharedHandle> CudaDevice::share(const void* memory) {
+  IpcHandle made;
+  ANYCCL_CHECK(
+      driver_.check(driver_.cuIpcGetMemHandle(&made, address_of(memory)), "cuIpcGetMemHandle"));
+  SharedHandle handle;
+  std::memcpy(&handle, &made, sizeof handle);
+  return handle;
+}
+
+Result<void*> CudaDevice::open_shared(const SharedHandle& handle) {
+  IpcHandle given;
+  std::memcpy(&given, &handle, sizeof given);
+  Address at = 0;
+  ANYCCL_CHECK(driver_.check(driver_.cuIpcOpenMemHandle_v2(&at, given, kIpcLazyPeerAccess),
+                             "cuIpcOpenMemHandle"));
+  return reinterpret_cast<void*>(at);
+}
+
+Status CudaDevice::close_shared(void* memory) {
+  return driver_.check(driver_.cuIpcCloseMemHandle(address_of(memory)), "cuIpcCloseMemHandle");
+}
+
+Result<DeviceQueue> CudaDevice::make_queue(bool urgent) {
+  Stream stream = nullptr;
+  ANYCCL_CHECK(driver_.check(
+      driver_.cuStreamCreateWithPriority(&stream, kStreamNonBlocking, urgent ? kUrgent : 0),
+      "cuStreamCreateWithPriority"));
+  return reinterpret_cast<DeviceQueue>(stream);
+}
+
+Status CudaDevice::drop_queue(DeviceQueue queue) {
+  return driver_.check(driver_.cuStreamDestroy_v2(stream_of(queue)), "cuStreamDestroy");
+}
+
+Result<bool> CudaDevice::is_recording(DeviceQueue queue) {
+  int status = 0;
+  const Error code = driver_.cuStreamIsCapturing(stream_of(queue), &status);
+  if (code == kCaptureImplicit) return true;  // asked of the default queue beside one that is
+  ANYCCL_CHECK(driver_.check(code, "cuStreamIsCapturing"));
+  return status != 0;
+}
+
+Status CudaDevice::copy(DeviceQueue queue, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return {};
+  return driver_.check(
+      driver_.cuMemcpyAsync(address_of(to), address_of(from), bytes, stream_of(queue)),
+      "cuMemcpyAsync");
+}
+
+Status CudaDevice::wait_word(DeviceQueue queue, std::uint32_t* word, std::uint32_t at_least) {
+  return driver_.check(
+      driver_.cuStreamWaitValue32_v2(stream_of(queue), address_of(word), at_least, kWaitGeq),
+      "cuStreamWaitValue32");
+}
+
+Status CudaDevice::write_word(DeviceQueue queue, std::uint32_t* word, std::uint32_t value) {
+  return driver_.check(
+      driver_.cuStreamWriteValue32_v2(stream_of(queue), address_of(word), value, 0),
+      "cuStreamWriteValue32");
+}
+
+Status CudaDevice::call(DeviceQueue queue, void (*function)(void*), void* argument) {
+  return driver_.check(driver_.cuLaunchHostFunc(stream_of(queue), function, argument),
+                       "cuLaunchHostFunc");
+}
+
+Result<DeviceMoment> CudaDevice::make_moment() {
+  Event event = nullptr;
+  ANYCCL_CHECK(driver_.check(driver_.cuEventCreate(&event, kEventDisableTiming), "cuEventCreate"));
+  return reinterpret_cast<DeviceMoment>(event);
+}
+
+Status CudaDevice::drop_moment(DeviceMoment moment) {
+  return driver_.check(driver_.cuEventDestroy_v2(event_of(moment)), "cuEventDestroy");
+}
+
+Status CudaDevice::record(DeviceQueue queue, DeviceMoment moment) {
+  return driver_.check(driver_.cuEventRecord(event_of(moment), stream_of(queue)), "cuEventRecord");
+}
+
+Status CudaDevice::wait(DeviceQueue queue, DeviceMoment moment) {
+  return driver_.check(driver_.cuStreamWaitEvent(stream_of(queue), event_of(moment), 0),
+                       "cuStreamWaitEvent");
+}
+
+Result<bool> CudaDevice::is_past(DeviceMoment moment) const {
+  const Error code = driver_.cuEventQuery(event_of(moment));
+  if (code == kNotReady) return false;
+  ANYCCL_CHECK(driver_.check(code, "cuEventQuery"));
+  return true;
+}
+
+}  // namespace anyccl::cuda

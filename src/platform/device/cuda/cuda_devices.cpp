@@ -1,0 +1,80 @@
+// The devices of the CUDA driver that this process uses.
+
+#include <map>
+#include <mutex>
+
+#include "base/error.hpp"
+#include "base/per_process.hpp"
+#include "platform/device/cuda/cuda_device.hpp"
+#include "platform/device/devices.hpp"
+
+namespace anyccl {
+namespace {
+
+using cuda::CudaDevice;
+using cuda::Driver;
+
+/// Which of them somebody has.
+struct OpenDevices {
+  std::mutex mutex;
+  std::map<int, std::weak_ptr<Device>> by_number;
+};
+
+int attribute(const Driver& driver, int what, cuda::Ordinal device) {
+  int value = 0;
+  return driver.cuDeviceGetAttribute(&value, what, device) == cuda::kSuccess ? value : 0;
+}
+
+/// "cuda 0: NVIDIA L4, compute 8.9, PCI 0000:3b:00, 2 copy engines, ..."
+std::string describe(const Driver& driver, int number) {
+  const auto has = [&](int what) { return attribute(driver, what, number); };
+  char name[128] = "";
+  if (driver.cuDeviceGetName(name, sizeof name, number) != cuda::kSuccess) name[0] = '\0';
+  return fmt::format(
+      "cuda {}: {}, compute {}.{}, PCI {:04x}:{:02x}:{:02x}, {} copy engines, {} for words, "
+      "{} read-only memory",
+      number, name, has(cuda::kComputeMajor), has(cuda::kComputeMinor), has(cuda::kPciDomain),
+      has(cuda::kPciBus), has(cuda::kPciDevice), has(cuda::kCopyEngines),
+      has(cuda::kStreamWords) != 0 ? "waits" : "does not wait",
+      has(cuda::kReadOnlyRegister) != 0 ? "pins" : "does not pin");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> open_device(int number) {
+  ANYCCL_TRY(const Driver* const driver, cuda::load_driver());
+  auto& open = per_process<OpenDevices>();
+  const std::lock_guard lock(open.mutex);
+  std::weak_ptr<Device>& known = open.by_number[number];
+  if (std::shared_ptr<Device> device = known.lock()) return device;
+  ANYCCL_TRY(std::shared_ptr<Device> device, CudaDevice::open(*driver, number));
+  known = device;
+  return device;
+}
+
+std::shared_ptr<Device> device_in_use() {
+  if (!cuda::is_driver_loaded()) return nullptr;
+  const auto driver = cuda::load_driver();
+  if (!driver.ok()) return nullptr;
+  cuda::Context context = nullptr;
+  cuda::Ordinal number = 0;
+  if ((*driver)->cuCtxGetCurrent(&context) != cuda::kSuccess || context == nullptr ||
+      (*driver)->cuCtxGetDevice(&number) != cuda::kSuccess)
+    return nullptr;
+  const auto device = open_device(number);
+  return device.ok() ? *device : nullptr;
+}
+
+std::vector<std::string> describe_devices(std::string& why) {
+  const auto driver = cuda::load_driver();
+  int number = 0;
+  Status status = driver.status();
+  if (status.ok())
+    status = (*driver)->check((*driver)->cuDeviceGetCount(&number), "cuDeviceGetCount");
+  why = status.message();
+  std::vector<std::string> lines;
+  for (int i = 0; i < number; ++i) lines.push_back(describe(**driver, i));
+  return lines;
+}
+
+}  // namespace anyccl

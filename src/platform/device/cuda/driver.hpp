@@ -1,0 +1,26 @@
+#pragma once
+// The CUDA driver, if it is there at run time.
+
+#include "anyccl/status.hpp"
+#include "platform/device/cuda/driver_api.hpp"
+
+namespace anyccl::cuda {
+
+/// Its functions, by their names.
+struct Driver {
+#define ANYCCL_MEMBER(name, parameters) Error(*name) parameters = nullptr;
+  ANYCCL_CUDA_FUNCTIONS(ANYCCL_MEMBER)
+#undef ANYCCL_MEMBER
+
+  /// Ok, or a device_error with the name of the function and the driver's name and words for
+  /// `code`.
+  Status check(Error code, const char* function) const;
+};
+
+/// Loads libcuda.so.1, once. Errors: unsupported, if there is none, it is too old or has no device.
+Result<const Driver*> load_driver();
+
+/// Whether the process has libcuda.so.1 already. Does not load it.
+bool is_driver_loaded();
+
+}  // namespace anyccl::cuda
