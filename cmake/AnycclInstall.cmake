@@ -37,6 +37,14 @@ file(RELATIVE_PATH ANYCCL_UP_FROM_PKGCONFIG /at/${CMAKE_INSTALL_LIBDIR}/pkgconfi
 configure_file(${PROJECT_SOURCE_DIR}/cmake/anyccl.pc.in ${generated}/anyccl.pc @ONLY)
 install(FILES ${generated}/anyccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 
+if(ANYCCL_INSTALL_SIMULATED_DRIVER)  # where no program finds it that does not ask for it
+  if(NOT TARGET anyccl_simulated_driver)
+    add_subdirectory(${PROJECT_SOURCE_DIR}/tests/device/driver)
+  endif()
+  install(TARGETS anyccl_simulated_driver LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/anyccl/simulated
+    COMPONENT simulated_driver NAMELINK_SKIP)
+endif()
+
 if(NOT PROJECT_IS_TOP_LEVEL)
   return()  # how the whole is packaged is not our decision
 endif()

@@ -26,6 +26,7 @@ option(ANYCCL_CLI "Build the command line tool" ON)
 option(ANYCCL_EXAMPLES "Build the examples" ON)
 option(ANYCCL_TESTS "Build the tests" ON)
 option(ANYCCL_BENCHMARKS "Build the benchmarks" ON)
+option(ANYCCL_INSTALL_SIMULATED_DRIVER "Install the simulated driver of CUDA, for programs that test with it" OFF)
 option(ANYCCL_FUZZ "Let libFuzzer drive the fuzz targets; needs clang++" OFF)
 set(ANYCCL_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined or thread")
 
