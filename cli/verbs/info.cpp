@@ -12,6 +12,7 @@
 #include "base/config.hpp"
 #include "combinations.hpp"
 #include "framework/tuning/protocol_rules.hpp"
+#include "platform/device/devices.hpp"
 #include "platform/probe/host_facts.hpp"
 #include "platform/probe/machine.hpp"
 #include "platform/reduce/isa.hpp"
@@ -87,6 +88,13 @@ Json interfaces_json() {
   return list;
 }
 
+/// A line for each device, or why there is none. Loads the driver, if there is one.
+Json devices_json() {
+  std::string why;
+  const std::vector<std::string> devices = describe_devices(why);
+  return {{"devices", devices}, {"note", why}};
+}
+
 /// Where bytes lie that one rank publishes for others.
 Json protocols_json() {
   return {{kProtocolNames[0], "up to 56 bytes: in the cache line of their sequence word"},
@@ -117,6 +125,7 @@ Json everything() {
           {"host", host_json()},
           {"transports", Json(transport_names())},
           {"interfaces", interfaces_json()},
+          {"devices", devices_json()},
           {"algorithms", algorithms_json()},
           {"protocols", protocols_json()},
           {"chosen_by", deciders()},
@@ -159,6 +168,9 @@ void print_text(const Json& all) {
     fmt::print("  {:<17} {}{}\n", one["interface"].get<std::string>(),
                one["address"].get<std::string>(), note);
   }
+  const Json& devices = all["devices"]["devices"];
+  if (devices.empty()) fmt::print("devices: none; {}\n", all["devices"]["note"].get<std::string>());
+  for (const Json& device : devices) fmt::print("device {}\n", device.get<std::string>());
   fmt::print("algorithms\n");
   for (const auto& [collective, names] : all["algorithms"].items())
     fmt::print("  {:<17} {}\n", collective, words(names));

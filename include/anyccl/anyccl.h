@@ -1,11 +1,12 @@
-/* anyccl: collective communication between the ranks of a job, in host memory.
+/* anyccl: collective communication between the ranks of a job.
  *
  * The C interface, in NCCL's shape; docs/nccl.md says how a program written for NCCL ports. C99.
  *
  * Sections: codes and types, Communicators, Operators of your own, Memory, Collectives, Point to
- * point, One-sided operations, Groups, Asynchronous operations, Streams and events, Misuse.
- * Included at the end: sequence.h, calls that belong together; interrupt.h, Ctrl-C; ext/codec.h and
- * ext/sparse.h, shorter vectors; ext/neighbors.h, grids and graphs; ext/experts.h; ext/nccl.h.
+ * point, One-sided operations, Groups, Asynchronous operations, Misuse. Included at the end:
+ * stream.h, streams and events; device.h, memory of devices; sequence.h, calls that belong
+ * together; interrupt.h, Ctrl-C; ext/codec.h and ext/sparse.h, shorter vectors; ext/neighbors.h,
+ * grids and graphs; ext/experts.h; ext/nccl.h.
  *
  * Rules for all calls
  * - Threads: any, but anycclCommFinalize and anycclCommDestroy come when no other thread is in a
@@ -61,7 +62,7 @@ typedef struct anycclWork* anycclWork_t; /* An operation that was issued and may
 
 typedef enum {
   anycclSuccess = 0,
-  anycclUnhandledDeviceError = 1, /* NCCL's number; nothing here returns it. */
+  anycclUnhandledDeviceError = 1, /* A function of a device's driver failed. */
   anycclUnhandledCudaError = 1,   /* NCCL's name. */
   anycclSystemError = 2,
   anycclInternalError = 3,
@@ -339,7 +340,7 @@ ANYCCL_API anycclResult_t anycclCommCount(anycclComm_t comm, int* count);
 ANYCCL_API anycclResult_t anycclCommUserRank(anycclComm_t comm, int* rank);
 /* *timeout_ms = the limit of operations without one of their own; 0: none. */
 ANYCCL_API anycclResult_t anycclCommGetTimeout(anycclComm_t comm, unsigned int* timeout_ms);
-/* The number of the device, as anycclCommInitAll was given it; 0 for all other communicators. */
+/* The number of the device, as anycclCommInitAll was given it, or of its device; else 0. */
 ANYCCL_API anycclResult_t anycclCommCuDevice(anycclComm_t comm, int* device);
 typedef enum {
   anycclStatGpuMemSuspend = 0,   /* What anycclCommSuspend could give back: 0. */
@@ -915,54 +916,6 @@ ANYCCL_API anycclResult_t anycclWorkSource(anycclWork_t work, int* rank);
 /* Frees the handle; the operation goes on. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
 
-/* ---- Streams and events ---------------------------------------------------------------------- */
-
-/* A stream does its work in a thread of its own, started with the first work, one by one in the
- * order of calls, beside the program: operations, its functions, and waits for other streams.
- *
- * Outside groups an operation with a stream returns after its arguments were checked and it has its
- * place in the order of its communicator. It starts when earlier work in the stream is done; later
- * work in the stream sees its result. Its buffers belong to it until then. Errors: a wrong call
- * returns its error, and nothing was put into the stream. A later failure is returned by
- * anycclStreamSynchronize and anycclStreamQuery from then on (and by anycclCommGetAsyncError
- * for the communicator); it does not end the stream: functions still run, operations on a failed
- * communicator fail at once, others run. A stream created before fork is InvalidUsage in the child.
- * exit() leaves undone what streams have not done, after at most a second for running functions. */
-ANYCCL_API anycclResult_t anycclStreamCreate(anycclStream_t* stream);
-/* Frees the handle and returns at once; what is in the stream is still done. NULL is allowed. */
-ANYCCL_API anycclResult_t anycclStreamDestroy(anycclStream_t stream);
-/* Returns when all work that is in the stream now is done, with the first error of the stream. Not
- * from one of its own functions: InvalidUsage. */
-ANYCCL_API anycclResult_t anycclStreamSynchronize(anycclStream_t stream);
-/* Success if all work is done, InProgress if not, or the first error of the stream. */
-ANYCCL_API anycclResult_t anycclStreamQuery(anycclStream_t stream);
-/* Work put into `stream` later starts when what `event` was last recorded at is done; an error of
- * that is one of `stream`, too. At once if never recorded. Recording it again changes nothing. */
-ANYCCL_API anycclResult_t anycclStreamWaitEvent(anycclStream_t stream, anycclEvent_t event);
-/* fn(userdata) runs when earlier work in the stream is done, also if that has failed, in the thread
- * of the stream; later work starts when it has returned. Waiting without a limit for what stands
- * behind it in its own stream is InvalidUsage: by a work, an event or a call whose turn comes after
- * such an operation, as a collective or a message of its pair. Nothing notices streams that wait
- * for each other in a circle. An exception from it is an error of the stream. */
-ANYCCL_API anycclResult_t anycclLaunchHostFunc(anycclStream_t stream, void (*fn)(void*),
-                                               void* userdata);
-
-/* An event that was never recorded counts as complete. */
-ANYCCL_API anycclResult_t anycclEventCreate(anycclEvent_t* event);
-/* Also while streams are on their way to it. NULL is allowed. */
-ANYCCL_API anycclResult_t anycclEventDestroy(anycclEvent_t event);
-/* The event is complete when all work now in `stream` is done. Earlier recordings are forgotten. */
-ANYCCL_API anycclResult_t anycclEventRecord(anycclEvent_t event, anycclStream_t stream);
-/* Success if it is complete, InProgress if not, or the first error of the work before it. */
-ANYCCL_API anycclResult_t anycclEventQuery(anycclEvent_t event);
-/* Returns when it is complete, with the first error of the work before it. */
-ANYCCL_API anycclResult_t anycclEventSynchronize(anycclEvent_t event);
-/* anycclEventSynchronize, but InProgress if not complete after `timeout_ms`; the stream goes on. */
-ANYCCL_API anycclResult_t anycclEventSynchronizeFor(anycclEvent_t event, unsigned int timeout_ms);
-/* *ms = time from when the stream of `start` came to it until that of `end` did. InvalidUsage if
- * one was never recorded, InProgress if one is not complete. */
-ANYCCL_API anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start, anycclEvent_t end);
-
 /* ---- Misuse ---------------------------------------------------------------------------------- */
 
 /* Wrong uses, and their consequences:
@@ -983,6 +936,7 @@ ANYCCL_API anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start,
 #ifdef __cplusplus
 }
 #endif
+#include "anyccl/device.h"
 #include "anyccl/ext/codec.h"
 #include "anyccl/ext/experts.h"
 #include "anyccl/ext/nccl.h"
@@ -990,4 +944,5 @@ ANYCCL_API anycclResult_t anycclEventElapsedTime(float* ms, anycclEvent_t start,
 #include "anyccl/ext/sparse.h"
 #include "anyccl/interrupt.h"
 #include "anyccl/sequence.h"
+#include "anyccl/stream.h"
 #endif /* ANYCCL_H */

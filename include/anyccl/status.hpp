@@ -11,7 +11,7 @@ namespace anyccl {
 /// Why something failed. The values are those of anycclResult_t: append only.
 enum class Code : int {
   ok = 0,
-  device_error = 1,      ///< NCCL's number; nothing here returns it.
+  device_error = 1,      ///< A function of a device's driver failed; the message names it.
   system_error = 2,      ///< A system or library call failed, there is no memory, or a file cannot
                          ///< be written; the message says which.
   internal = 3,          ///< An anyccl invariant broke: please report it. Or verification has found

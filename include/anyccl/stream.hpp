@@ -86,6 +86,14 @@ class Stream {
     if (!status.ok()) return status;
     return stream;
   }
+  /// Stands for `native`, a stream of a device, as a CUstream: for calls of communicators that have
+  /// that device, and for nothing else. See anycclStreamWrap.
+  static Result<Stream> wrap(int device, void* native) {
+    Stream stream;
+    const Status status = detail::status_of(anycclStreamWrap(&stream.handle_, device, native));
+    if (!status.ok()) return status;
+    return stream;
+  }
   Stream() = default;
   Stream(Stream&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Stream& operator=(Stream&& other) noexcept {

@@ -7,6 +7,7 @@
 #include "c/creation.hpp"
 #include "framework/communicator/comm_memory.hpp"
 #include "framework/communicator/planning.hpp"
+#include "platform/device/devices.hpp"
 #include "runtime/members/team.hpp"
 #include "runtime/process/metrics.hpp"
 
@@ -20,6 +21,19 @@ Status check_devices(const int* devices, int count) {
       return error(Code::invalid_argument, "devlist[{}] is {}: {}", i, devices[i],
                    devices[i] < 0 ? "devices have numbers from 0" : "another rank has it already");
   return {};
+}
+
+/// The devices of the ranks, as anycclCommInitAll gets them, if the program uses devices in this
+/// thread; else none. Without a list rank r has device r, or the current one if there is none.
+Result<std::vector<std::shared_ptr<Device>>> devices_of(const int* devices, int count) {
+  std::vector<std::shared_ptr<Device>> all;
+  const std::shared_ptr<Device> current = device_in_use();
+  for (int r = 0; current != nullptr && r < count; ++r) {
+    auto device = open_device(devices == nullptr ? r : devices[r]);
+    if (!device.ok() && devices != nullptr) return device.status();
+    all.push_back(device.ok() ? *std::move(device) : current);
+  }
+  return all;
 }
 
 /// Ok, in_progress, or why the communicator failed. First takes over the result of the background,
@@ -82,14 +96,15 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
     ANYCCL_CHECK(need(comm, "comm"));
     ANYCCL_CHECK(check_wait({}));
     *comm = nullptr;
-    const auto [name, settings, blocking] = creation_in(config);
+    const auto [name, settings, blocking, device] = creation_in(config);
     const auto make = [=, name = name, settings = settings] {
       return join_by_id(id, nranks, rank, name, settings);
     };
-    if (!blocking) return begin(comm, name, Background::start(make, [id] { drop_unique_id(id); }));
-    const auto join = [=, name = name]() -> Status {
+    if (!blocking)
+      return begin(comm, name, device, Background::start(make, [id] { drop_unique_id(id); }));
+    const auto join = [=, name = name, device = device]() -> Status {
       ANYCCL_TRY(CommPtr made, make());
-      *comm = make_handle(std::move(made), name);
+      *comm = make_handle(std::move(made), name, device);
       return {};
     };
     if (!in_group()) return join();
@@ -114,10 +129,11 @@ anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devli
     ANYCCL_CHECK(need(comms, "comms"));
     ANYCCL_CHECK(check_wait({}));
     ANYCCL_CHECK(check_devices(devlist, ndev));
+    ANYCCL_TRY(const auto devices, devices_of(devlist, ndev));
     ANYCCL_TRY(std::vector<CommPtr> made, join_all_here(ndev));
     for (std::size_t r = 0; r < made.size(); ++r) {
-      comms[r] = make_handle(std::move(made[r]));
-      comms[r]->device = devlist == nullptr ? static_cast<int>(r) : devlist[r];
+      comms[r] = make_handle(std::move(made[r]), {}, devices.empty() ? nullptr : devices[r]);
+      if (devices.empty()) comms[r]->device = devlist == nullptr ? static_cast<int>(r) : devlist[r];
     }
     return {};
   });
@@ -132,13 +148,13 @@ anycclResult_t anycclCommInitEnvConfig(anycclComm_t* comm, anycclConfig_t* confi
     ANYCCL_CHECK(need(comm, "comm"));
     ANYCCL_CHECK(check_wait({}));
     *comm = nullptr;
-    const auto [name, settings, blocking] = creation_in(config);
+    const auto [name, settings, blocking, device] = creation_in(config);
     if (!blocking)
-      return begin(comm, name, Background::start([name = name, settings = settings] {
+      return begin(comm, name, device, Background::start([name = name, settings = settings] {
                      return join_by_environment(name, settings);
                    }));
     ANYCCL_TRY(CommPtr made, join_by_environment(name, settings));
-    *comm = make_handle(std::move(made), name);
+    *comm = make_handle(std::move(made), name, device);
     return {};
   });
 }

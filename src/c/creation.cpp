@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/verify_limits.hpp"
+#include "platform/device/devices.hpp"
 
 namespace anyccl {
 namespace {
@@ -94,6 +95,10 @@ Result<int> level_in(int level) {
 Creation creation_in(const anycclConfig_t* config, Status problem, const anycclComm* parent) {
   Creation creation;
   creation.blocking = parent == nullptr || parent->blocking;
+  if (parent == nullptr)
+    creation.device = device_in_use();
+  else if (parent->copies != nullptr)
+    creation.device = parent->copies->shared_device();
   if (config != nullptr) {
     const Result<bool> blocking = is_blocking(*config, creation.blocking);
     if (blocking.ok()) {
@@ -109,17 +114,20 @@ Creation creation_in(const anycclConfig_t* config, Status problem, const anycclC
   return creation;
 }
 
-anycclComm_t make_handle(CommPtr comm, std::string name) {
+anycclComm_t make_handle(CommPtr comm, std::string name, const std::shared_ptr<Device>& device) {
   auto* handle = new anycclComm;
   handle->name = std::move(name);
+  handle->set_device(device);
   const std::lock_guard lock(handle->mutex);
   handle->set(std::move(comm));
   return handle;
 }
 
-Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<Background> background) {
+Status begin(anycclComm_t* comm, std::string name, const std::shared_ptr<Device>& device,
+             std::shared_ptr<Background> background) {
   auto handle = std::make_unique<anycclComm>();
   handle->name = std::move(name);
+  handle->set_device(device);
   handle->blocking = false;
   handle->background.own = std::move(background);
   *comm = handle.release();

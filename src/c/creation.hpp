@@ -10,7 +10,8 @@
 
 namespace anyccl {
 
-anycclComm_t make_handle(CommPtr comm, std::string name = {});
+anycclComm_t make_handle(CommPtr comm, std::string name = {},
+                         const std::shared_ptr<Device>& device = nullptr);
 
 /// The level of reproducibility that a configuration says; -1: none.
 Result<int> level_in(int level);
@@ -19,9 +20,11 @@ struct Creation {
   std::string name;
   CommSettings settings;  ///< They have what is wrong with the call here, for all ranks to hear.
   bool blocking = true;
+  std::shared_ptr<Device> device;  ///< That the program uses in this thread, or null.
 };
-/// NULL and fields that are not set mean the default, and for `blocking` the parent's, if any.
-/// `problem`: of other arguments. Reads the environment, too, which sets up the log.
+/// NULL and fields that are not set mean the default, and for `blocking` and the device the
+/// parent's, if any. `problem`: of other arguments. Reads the environment, too, which sets up the
+/// log.
 Creation creation_in(const anycclConfig_t* config, Status problem = {},
                      const anycclComm* parent = nullptr);
 
@@ -30,7 +33,8 @@ anycclResult_t split_by(anycclComm_t comm, int color, int key, anycclComm_t* new
                         const anycclConfig_t* config, const Status& problem) noexcept;
 
 /// Gives `background` a handle, which has its result later. Returns in_progress.
-Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<Background> background);
+Status begin(anycclComm_t* comm, std::string name, const std::shared_ptr<Device>& device,
+             std::shared_ptr<Background> background);
 
 /// Returns the team of `comm`, which lives while the caller has it, also if another thread aborts
 /// `comm` during a long call. Errors: as need_comm().

@@ -21,7 +21,7 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
   ANYCCL_CHECK(check_wait({.comm = &parent->first()}));
   if (problem.ok()) problem = need(newcomm, "newcomm");
   if (newcomm != nullptr) *newcomm = nullptr;
-  const auto [own_name, settings, blocking] = creation_in(config, std::move(problem), comm);
+  const auto [own_name, settings, blocking, device] = creation_in(config, std::move(problem), comm);
   const std::string name = own_name.empty() ? comm->name : own_name;
   const auto job = [=, settings = settings]() -> Result<CommPtr> {
     return make(parent->first(), name, settings);
@@ -40,11 +40,11 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
       const std::lock_guard lock(comm->mutex);
       comm->background.made = background;
     }
-    return begin(newcomm, name, std::move(background));
+    return begin(newcomm, name, device, std::move(background));
   }
-  const auto place = [=]() -> Status {
+  const auto place = [=, device = device]() -> Status {
     ANYCCL_TRY(CommPtr made, job());
-    if (made != nullptr) *newcomm = make_handle(std::move(made), name);
+    if (made != nullptr) *newcomm = make_handle(std::move(made), name, device);
     return {};
   };
   if (!in_group()) return place();

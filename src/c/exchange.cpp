@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "c/device/device_calls.hpp"
 
 namespace anyccl {
 namespace {
@@ -34,6 +35,10 @@ Status add(const BlockMessage& message, anycclComm_t comm, anycclStream_t stream
     call.input = bytes;
   else
     call.output = const_cast<std::byte*>(bytes);  // it was not const
+  if (may_be_on_device(*comm, stream)) {
+    ANYCCL_TRY(const bool was_added, run_on_device(call, comm, stream, false));
+    if (was_added) return {};
+  }
   if (stream == nullptr) ANYCCL_CHECK(check_wait({.comm = comm->comm.get(), .call = &call}));
   add_to_group(comm, call, stream);
   return {};
@@ -46,7 +51,7 @@ anycclResult_t exchange(std::span<const BlockMessage> messages, anycclComm_t com
   anycclGroupStart();
   const anycclResult_t added = guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
-    if (stream != nullptr) ANYCCL_CHECK(need_stream(stream));
+    if (stream != nullptr && stream->device == nullptr) ANYCCL_CHECK(need_stream(stream));
     for (const BlockMessage& message : messages) ANYCCL_CHECK(add(message, comm, stream));
     return {};
   });

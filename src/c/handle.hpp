@@ -15,6 +15,7 @@
 #include "c/in_call.hpp"
 #include "framework/communicator/call_sequence.hpp"
 #include "framework/communicator/team.hpp"
+#include "framework/device/device_copies.hpp"
 #include "runtime/process/runtime.hpp"
 
 namespace anyccl {
@@ -39,9 +40,16 @@ struct anycclComm {
   /// begun. With the mutex. Null: no thread is in a call, see await_calls().
   void set(anyccl::CommPtr made) {
     agreement = nullptr;
+    if (made == nullptr) copies = nullptr;
     team = made == nullptr ? nullptr : std::make_shared<anyccl::Team>(made);
     comm = std::move(made);
     if (comm != nullptr && stage == Stage::used) open.store(true, std::memory_order_seq_cst);
+  }
+
+  /// From now on calls take memory of the device; null: of none. No thread is in a call.
+  void set_device(const std::shared_ptr<anyccl::Device>& used) {
+    copies = used == nullptr ? nullptr : std::make_shared<anyccl::DeviceCopies>(used);
+    if (used != nullptr) device = used->number();
   }
 
   /// Whether it belongs to the parent of this process: a thread of that may have held the mutex at
@@ -53,6 +61,7 @@ struct anycclComm {
   std::atomic<bool> open{false};
   std::atomic<bool> is_left_over{false};           // see empty_left_over()
   anyccl::CommPtr comm;                            // null until it is created, and after its end
+  std::shared_ptr<anyccl::DeviceCopies> copies;    // of its device; null: it has none
   std::shared_ptr<anyccl::Team> team;              // of comm, and null with it
   std::shared_ptr<anyccl::Agreement> agreement;    // of who is left of comm; null with it
   std::shared_ptr<anyccl::CallSequence> sequence;  // of comm; null: the program is in none
@@ -77,7 +86,11 @@ struct anycclWork {
 };
 
 struct anycclStream {
-  std::shared_ptr<anyccl::HostStream> stream;  // null: it was destroyed
+  bool is_destroyed() const { return stream == nullptr && device == nullptr; }
+
+  std::shared_ptr<anyccl::HostStream> stream;  // null: it is one of a device, or was destroyed
+  std::shared_ptr<anyccl::Device> device;      // whose it is; or null
+  anyccl::DeviceQueue native = nullptr;        // of the device
 };
 
 struct anycclEvent {

@@ -3,6 +3,7 @@
 #include "algorithm/schedule/contract.hpp"
 #include "base/error.hpp"
 #include "c/calls.hpp"
+#include "c/device/device_calls.hpp"
 
 namespace anyccl {
 namespace {
@@ -28,6 +29,10 @@ anycclResult_t run_or_add(const Call& call, anycclComm_t comm, anycclStream_t st
   return guarded(comm, [&]() -> Status {
     if (comm == nullptr || !comm->open.load(std::memory_order_seq_cst))
       ANYCCL_CHECK(need_comm(comm));
+    if (may_be_on_device(*comm, stream)) {
+      ANYCCL_TRY(const bool was_run, run_on_device(call, comm, stream, handover != nullptr));
+      if (was_run) return {};
+    }
     if (stream != nullptr) return launch_in_stream(call, comm, stream);
     if (callback_here() != Callback::none)
       ANYCCL_CHECK(handover != nullptr ? check_wait({})
@@ -106,6 +111,7 @@ anycclResult_t anycclAllReducePart(const void* sendbuff, void* recvbuff, size_t 
       ANYCCL_CHECK(need_comm(comm));
     if (in_group())
       return error(Code::invalid_usage, "anycclAllReducePart waits: it cannot be in a group");
+    ANYCCL_CHECK(need_host_memory(comm, {sendbuff, recvbuff}));
     ANYCCL_CHECK(check_wait({.comm = comm->comm.get(), .call = &call}));
     const Status status = comm->team->run(call, thread, threads);
     return status.ok() ? status : end_team(*comm, status, thread, threads);
@@ -291,6 +297,7 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
     ANYCCL_CHECK(need(work, "work"));
     *work = nullptr;
     ANYCCL_TRY(const Call call, read_call(asked, comm));
+    ANYCCL_CHECK(need_host_memory(comm, {call.input, call.output}));
     if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
     ANYCCL_TRY(std::shared_ptr<Operation> operation,
                asked->stream == nullptr ? comm->comm->issue(call)
@@ -315,6 +322,7 @@ anycclResult_t anycclIssueAll(const anycclCall_t* asked, size_t count, anycclCom
     std::vector<Call> calls;
     for (std::size_t i = 0; i < count; ++i) {
       ANYCCL_TRY(calls.emplace_back(), read_call(asked + i, comm));
+      ANYCCL_CHECK(need_host_memory(comm, {calls[i].input, calls[i].output}));
       if (asked[i].stream != nullptr)
         return error(Code::invalid_usage, "call {} has a stream: use anycclGroupStart", i);
     }

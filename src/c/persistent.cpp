@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "c/handle.hpp"
+#include "c/device/device_calls.hpp"
 
 struct anycclPrepared {
   anyccl::CommPtr comm;
@@ -68,6 +68,7 @@ anycclResult_t anycclPrepare(const anycclCall_t* asked, anycclComm_t comm,
     ANYCCL_CHECK(need(prepared, "prepared"));
     *prepared = nullptr;
     ANYCCL_TRY(const Call call, read_call(asked, comm));
+    ANYCCL_CHECK(need_host_memory(comm, {call.input, call.output}));
     if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
     ANYCCL_TRY(auto kept, PersistentRequest::prepare(*comm->comm, call));
     comm->background_progress = true;

@@ -7,6 +7,10 @@ namespace anyccl {
 
 Status need_stream(anycclStream_t stream) {
   ANYCCL_CHECK(need(stream, "stream"));
+  if (stream->device != nullptr)
+    return error(Code::invalid_usage,
+                 "the stream is one of device {}: the driver does this with it, not this library",
+                 stream->device->number());
   if (stream->stream == nullptr)
     return error(Code::invalid_usage,
                  "the stream was destroyed: its handle must not be used any more");
@@ -38,7 +42,7 @@ anycclResult_t anycclStreamCreate(anycclStream_t* stream) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(stream, "stream"));
     *stream = nullptr;
-    *stream = new anycclStream{make_stream()};
+    *stream = new anycclStream{make_stream(), nullptr};
     return {};
   });
 }
@@ -47,9 +51,10 @@ anycclResult_t anycclStreamDestroy(anycclStream_t stream) {
   return guarded(nullptr, [&]() -> Status {
     if (stream == nullptr) return {};
     const Status usable = need_stream(stream);
-    if (stream->stream == nullptr) return usable;
+    if (stream->is_destroyed()) return usable;
     if (usable.ok()) stream->stream->close();
     stream->stream = nullptr;
+    stream->device = nullptr;
     bury(std::unique_ptr<anycclStream>(stream));
     return {};
   });

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "c/handle.hpp"
+#include "c/device/device_calls.hpp"
 #include "framework/communicator/one_sided_calls.hpp"
 #include "framework/communicator/windows.hpp"
 
@@ -35,9 +35,10 @@ Status register_window(anycclComm_t comm, void* buff, std::size_t size, anycclWi
   ANYCCL_CHECK(need_comm(comm));
   const CommPtr kept = comm->comm;
   ANYCCL_CHECK(check_wait({.comm = kept.get()}));
+  Status problem = check_window_arguments(buff, size, win, flags);
+  if (problem.ok()) problem = need_host_memory(comm, {buff});
   ANYCCL_TRY(const std::uint32_t number,
-             WindowRegistry(*kept).add(static_cast<std::byte*>(buff), size,
-                                       check_window_arguments(buff, size, win, flags)));
+             WindowRegistry(*kept).add(static_cast<std::byte*>(buff), size, problem));
   comm->background_progress = true;
   if (kept->size() > 1)
     if (Status listens = background_progress().listen(kept); !listens.ok()) {
@@ -96,6 +97,7 @@ Status check_queue(const OneSidedCall& call, const Comm& comm) {
 
 Status launch(const OneSidedCall& call, anycclComm_t comm, anycclStream_t stream) {
   ANYCCL_CHECK(stream != nullptr ? need_stream(stream) : check_queue(call, *comm->comm));
+  ANYCCL_CHECK(need_host_memory(comm, {call.input}));
   if (in_group()) return add_to_group(comm, call, stream), Status{};
   if (stream == nullptr) return OneSidedCalls(*comm->comm).run(call);
   ANYCCL_TRY(Batch batch, Batch::make(stream->stream, 1));

@@ -215,6 +215,16 @@ TEST(Handles, whose_creation_is_aborted_leave_nothing) {
   expect_error(anycclBarrier(last, nullptr), anycclAborted, words);
   expect_error(anycclCommAbort(last), anycclAborted, words);
 }
+TEST(Handles, of_communicators_say_that_they_have_no_device) {
+  anycclComm_t comm = nullptr;
+  ASSERT_EQ(anycclCommInitAll(&comm, 1, nullptr), anycclSuccess);
+  int device = 7;
+  EXPECT_EQ(anycclCommGetDevice(comm, &device), anycclSuccess);
+  EXPECT_EQ(device, ANYCCL_NO_DEVICE);
+  expect_error(anycclCommGetDevice(comm, nullptr), anycclInvalidArgument, "device is NULL");
+  EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);
+}
+
 TEST(Handles, of_destroyed_streams_and_events_say_so) {
   anycclStream_t stream = nullptr;
   anycclEvent_t event = nullptr;

@@ -9,7 +9,7 @@ class Error(RuntimeError):
 
 
 class DeviceError(Error):
-    """The code that NCCL has for errors of devices. Nothing here raises it."""
+    """A function of a device's driver failed, which calls of C and C++ programs use."""
 
     code = 1
 

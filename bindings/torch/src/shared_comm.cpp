@@ -72,7 +72,11 @@ void SharedComm::wait_until_ready(Clock::time_point deadline, std::string_view n
   for (;;) {
     const auto turn = std::min(deadline, Clock::now() + kSignalTime);
     const anycclResult_t code = wait_for_outcome(comm, turn);
-    if (code == anycclSuccess) return;
+    if (code == anycclSuccess) {
+      // Tensors are known to be the CPU's, also in a program that uses CUDA: nobody need ask.
+      check(anycclCommSetDevice(comm, ANYCCL_NO_DEVICE), name);
+      return;
+    }
     if (code != anycclInProgress)
       std::rethrow_exception(failure(code, name, anycclGetLastError(comm)));
     if (turn == deadline)

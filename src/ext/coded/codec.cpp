@@ -5,11 +5,13 @@
 #include "base/error.hpp"
 #include "c/calls.hpp"
 #include "c/creation.hpp"
+#include "c/device/device_calls.hpp"
 #include "ext/coded/coded.hpp"
 #include "platform/reduce/isa.hpp"
 
 struct anycclCoded {
   std::unique_ptr<anyccl::CodedAllReduce> all_reduce;
+  std::shared_ptr<anyccl::DeviceCopies> copies;  // of its communicator; null: it has no device
 };
 
 namespace anyccl {
@@ -131,7 +133,7 @@ anycclResult_t anycclCodedCreate(anycclCoded_t* coded, anycclCodec_t codec, int 
     const CodedAllReduce::Use use{everywhere != 0, ifSlow != 0};
     ANYCCL_TRY(auto made,
                CodedAllReduce::create(*comm->comm, static_cast<int>(codec), use, comm->name));
-    *coded = new anycclCoded{std::move(made)};
+    *coded = new anycclCoded{std::move(made), comm->copies};
     return {};
   });
 }
@@ -154,6 +156,7 @@ anycclResult_t anycclCodedAllReduce(const void* sendbuff, void* recvbuff, size_t
     ANYCCL_CHECK(need(coded, "coded"));
     ANYCCL_CHECK(check_wait({}));
     ANYCCL_CHECK(need_no_group("anycclCodedAllReduce"));
+    ANYCCL_CHECK(need_host_memory(coded->copies.get(), {sendbuff, recvbuff}));
     return coded->all_reduce->run(make_call(Collective::all_reduce, sendbuff, recvbuff, count,
                                             datatype, 0, number_of(op, nullptr)));
   });

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "c/handle.hpp"
+#include "c/device/device_calls.hpp"
 #include "ext/experts/token_routing.hpp"
 #include "framework/call/operators.hpp"
 #include "platform/reduce/copy.hpp"
@@ -264,6 +264,7 @@ anycclResult_t anycclDispatch(const void* sendbuff, void* recvbuff, size_t width
   const Exchange x{sendbuff, recvbuff, width, static_cast<DType>(as_byte(datatype))};
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(check(x, routing, comm));
+    ANYCCL_CHECK(need_host_memory(comm, {sendbuff, recvbuff}));
     ANYCCL_CHECK(need_no_group("anycclDispatch"));
     return dispatch(x, *routing, *comm->comm);
   });
@@ -275,6 +276,7 @@ anycclResult_t anycclCombine(const void* sendbuff, const void* weights, void* re
   const Exchange x{sendbuff, recvbuff, width, static_cast<DType>(as_byte(datatype))};
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(check(x, routing, comm));
+    ANYCCL_CHECK(need_host_memory(comm, {sendbuff, weights, recvbuff}));
     ANYCCL_CHECK(need_no_group("anycclCombine"));
     return combine(x, weights, *routing, *comm->comm);
   });

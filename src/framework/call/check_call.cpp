@@ -42,14 +42,19 @@ BufferBytes buffer_bytes(const Call& call, Rank me, int size) {
           bytes * blocks_held(call.collective, size, at_root, Space::output)};
 }
 
+BufferBytes buffer_bytes(const Call& call, const BufferShape& shape, Rank me, int size) {
+  BufferBytes bytes = buffer_bytes(call, me, size);
+  bytes.input *= shape.parts;
+  bytes.output = bytes.output / bytes_of(call.dtype) * bytes_of(shape.result);
+  return bytes;
+}
+
 Status check_call(const Call& call, const BufferShape& shape, Rank me, int size,
                   const Operators& operators) {
   const auto [result, parts] = shape;
   ANYCCL_CHECK(check_arguments(call, parts, size, operators));
   if (!has_equal_blocks(call.collective)) return check_blocks(call, me, size);
-  BufferBytes bytes = buffer_bytes(call, me, size);
-  bytes.input *= parts;
-  bytes.output = bytes.output / bytes_of(call.dtype) * bytes_of(result);
+  const BufferBytes bytes = buffer_bytes(call, shape, me, size);
   if (bytes.input > 0 && call.input == nullptr)
     return error(Code::invalid_argument, "sendbuff is NULL and count is {}", call.count);
   if (bytes.output > 0 && call.output == nullptr)

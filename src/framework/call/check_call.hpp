@@ -18,6 +18,8 @@ struct BufferShape {
   DType result;           ///< Its type.
   std::size_t parts = 1;  ///< The input is so many, each as long as without a configuration.
 };
+/// Does what the other one does, with a configuration.
+BufferBytes buffer_bytes(const Call& call, const BufferShape& shape, Rank me, int size);
 
 /// Whether the arguments of `call` at rank `me` of `size` make sense. `operators`: those that the
 /// program has created.

@@ -9,7 +9,6 @@
 #include "base/hash.hpp"
 #include "base/log.hpp"
 #include "base/round_up.hpp"
-#include "framework/call/check_call.hpp"
 #include "framework/collective/fusion.hpp"
 #include "framework/collective/tiling.hpp"
 #include "framework/tuning/order_needs.hpp"
@@ -101,11 +100,16 @@ RecordedCall recorded_as(const Call& call, const Algorithm& algorithm, const Pre
 }  // namespace
 
 Status PlanCache::check(const Call& call) const {
+  ANYCCL_TRY(const BufferShape shape, shape_of(call));
+  ANYCCL_CHECK(check_call(call, shape, me_.rank, me_.size, operators_));
+  return types_of(call).status();
+}
+
+Result<BufferShape> PlanCache::shape_of(const Call& call) const {
   const CallSettings* const settings = settings_.at(call.settings);
   const DType result = settings == nullptr ? call.dtype : settings->output.value_or(call.dtype);
   ANYCCL_TRY(const std::uint32_t leaves, leaves_of_rank(settings, me_.size));
-  ANYCCL_CHECK(check_call(call, {result, leaves}, me_.rank, me_.size, operators_));
-  return types_of(call).status();
+  return BufferShape{result, leaves};
 }
 
 void PlanCache::forget() {

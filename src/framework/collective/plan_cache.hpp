@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "framework/call/check_call.hpp"
 #include "framework/call/operators.hpp"
 #include "framework/collective/element_types.hpp"
 #include "framework/collective/planning_facts.hpp"
@@ -28,6 +29,8 @@ class PlanCache {
 
   /// Whether the arguments make sense; see check_call().
   Status check(const Call& call) const;
+  /// The buffers that a call has. Errors: those of its configuration.
+  Result<BufferShape> shape_of(const Call& call) const;
   /// Whether check() is known to say yes: the call found last had the same key and these sizes.
   bool is_checked(const Call& call, const CallKey& key) const {
     return key == last_key_ && (call.input != nullptr || last_->bytes.input == 0) &&

@@ -24,6 +24,12 @@ Status Planning::check_whole(Call call) const {
   return queue.plans().check(call);
 }
 
+Result<BufferShape> Planning::shape_of(const Call& call) const {
+  ANYCCL_CHECK(check_whole(call));
+  const CollectiveQueue& queue = comm_.queue_;
+  return queue.plans().shape_of(call);
+}
+
 Result<double> Planning::predict(const Call& call) {
   if (comm_.forked()) return comm_.failure();
   ProgressLock progress_lock = comm_.loop_.progress_lock();

@@ -25,6 +25,8 @@ class Planning {
   /// A check that Comm::run() cannot do for a slice: whether the whole call makes sense. An
   /// operator that is created or wrong is left to Comm::run().
   Status check_whole(Call call) const;
+  /// The buffers of a call that check_whole() finds right.
+  Result<BufferShape> shape_of(const Call& call) const;
   /// Microseconds that the call should take, by the tuner's model. Errors: of its arguments.
   Result<double> predict(const Call& call);
   /// "all_reduce/two_shot Simple shm": how the last collective was done. Without shared memory "-"

@@ -1,0 +1,61 @@
+#pragma once
+// Calls whose buffers lie in memory of a device are the same calls on memory of the host, with
+// copies around them.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "framework/call/check_call.hpp"
+#include "framework/device/device_copies.hpp"
+
+namespace anyccl {
+
+/// One call, whose stream or buffers are a device's, on memory of the host: first begin(), then the
+/// call, then end().
+///
+/// Threads: one at a time.
+class DeviceCall {
+ public:
+  /// Whether the communicator can still be used: a wait for the device asks this.
+  using Usable = std::function<Status()>;
+  /// Bytes that go from or to a device.
+  struct Piece {
+    std::byte* on_device;
+    std::byte* on_host;
+    std::size_t bytes;
+  };
+
+  /// `call` is right but for its buffers, and its arrays live until end(). `shape`: as check_call()
+  /// has it. `program`: the queue of the device that the call is in; null: the default one.
+  /// Errors: invalid_argument, which names the buffer; invalid_usage, if the queue is recorded.
+  static Result<std::shared_ptr<DeviceCall>> make(std::shared_ptr<DeviceCopies> copies,
+                                                  const Call& call, const BufferShape& shape,
+                                                  Rank me, int size, DeviceQueue program);
+  ~DeviceCall();
+  DeviceCall(const DeviceCall&) = delete;
+  DeviceCall& operator=(const DeviceCall&) = delete;
+
+  /// Whether a buffer is copied.
+  bool copies_anything() const { return block_ != nullptr; }
+  /// The call on memory of the host, with the arrays of the other one.
+  const Call& call() const { return call_; }
+  /// Returns when the program's queue has done what it had before, and the input is there.
+  Status begin(const Usable& usable);
+  /// Returns when the result is in the memory of the device.
+  Status end(const Usable& usable);
+
+ private:
+  DeviceCall(std::shared_ptr<DeviceCopies> copies, const Call& call, DeviceQueue program)
+      : copies_(std::move(copies)), call_(call), program_(program) {}
+  Status wait_for(DeviceMoment moment, const Usable& usable) const;
+
+  const std::shared_ptr<DeviceCopies> copies_;
+  Call call_;
+  const DeviceQueue program_;
+  DeviceMoment before_ = nullptr;         ///< In the program's queue, where the call is.
+  PinnedMemory::Block* block_ = nullptr;  ///< The copies lie in it, if there are any.
+  std::vector<Piece> in_, out_;
+};
+
+}  // namespace anyccl

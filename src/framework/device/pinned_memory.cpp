@@ -1,0 +1,85 @@
+#include "framework/device/pinned_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+constexpr std::size_t kLeast = std::size_t{64} << 10;
+constexpr std::size_t kMostKept = std::size_t{64} << 20;
+
+/// Pages that a forked child does not get: the device would write to its parent's.
+Result<std::byte*> map_pages(std::size_t bytes) {
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED)
+    return system_error(errno, "memory for copies of {} bytes from and to a device", bytes);
+  madvise(at, bytes, MADV_DONTFORK);
+  return static_cast<std::byte*>(at);
+}
+
+}  // namespace
+
+PinnedMemory::~PinnedMemory() {
+  for (const auto& block : blocks_)
+    if (is_free(*block)) remove(*block);
+}
+
+bool PinnedMemory::is_free(const Block& block) const {
+  if (block.is_taken) return false;
+  const auto past = device_.is_past(block.last_use);
+  return past.ok() && *past;
+}
+
+void PinnedMemory::remove(const Block& block) {
+  static_cast<void>(device_.drop_moment(block.last_use));
+  if (device_.unpin(block.at).ok()) munmap(block.at, block.bytes);
+}
+
+Result<PinnedMemory::Block*> PinnedMemory::take(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  Block* smallest = nullptr;
+  for (const auto& block : blocks_)
+    if (block->bytes >= bytes && (smallest == nullptr || block->bytes < smallest->bytes) &&
+        is_free(*block))
+      smallest = block.get();
+  if (smallest == nullptr) {
+    ANYCCL_TRY(smallest, add(bytes));
+  }
+  smallest->is_taken = true;
+  return smallest;
+}
+
+Result<PinnedMemory::Block*> PinnedMemory::add(std::size_t bytes) {
+  auto block = std::make_unique<Block>();
+  blocks_.reserve(blocks_.size() + 1);
+  block->bytes = std::bit_ceil(std::max(bytes, kLeast));
+  ANYCCL_TRY(block->at, map_pages(block->bytes));
+  const Status pinned = device_.pin(block->at, block->bytes, false);
+  const auto moment = pinned.ok() ? device_.make_moment() : Result<DeviceMoment>(Status(pinned));
+  if (!moment.ok()) {
+    if (pinned.ok()) static_cast<void>(device_.unpin(block->at));
+    munmap(block->at, block->bytes);
+    return moment.status();
+  }
+  block->last_use = *moment;
+  blocks_.push_back(std::move(block));
+  return blocks_.back().get();
+}
+
+void PinnedMemory::give_back(Block* block) {
+  const std::lock_guard lock(mutex_);
+  block->is_taken = false;
+  std::size_t kept = 0;
+  for (const auto& other : blocks_) kept += other->is_taken ? 0 : other->bytes;
+  if (kept <= kMostKept || !is_free(*block)) return;
+  remove(*block);
+  std::erase_if(blocks_, [&](const auto& other) { return other.get() == block; });
+}
+
+}  // namespace anyccl

@@ -1,0 +1,295 @@
+// Messages, groups, the order of streams, and refusals, with memory of a device.
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <numeric>
+
+#include "device/device_memory.hpp"
+
+namespace anyccl::test {
+namespace {
+
+using Floats = std::vector<float>;
+
+std::span<const std::byte> bytes_of_floats(const Floats& x) {
+  return std::as_bytes(std::span(x));
+}
+Floats floats_on(const OnDevice& memory) {
+  const std::vector<std::byte> bytes = memory.bytes();
+  Floats x(bytes.size() / sizeof(float));
+  std::memcpy(x.data(), bytes.data(), bytes.size());
+  return x;
+}
+
+/// A rank with its device, a queue of the program on it, and that as a stream.
+struct OneRank {
+  explicit OneRank(Communicator& c)
+      : comm(c),
+        device(device_of(c)),
+        queue(*device->make_queue(false)),
+        stream(*Stream::wrap(device->number(), queue)) {}
+  ~OneRank() { EXPECT_OK(device->drop_queue(queue)); }
+  OneRank(const OneRank&) = delete;
+  OneRank& operator=(const OneRank&) = delete;
+  OnDevice put(const Floats& x) const { return {device, bytes_of_floats(x)}; }
+  anycclResult_t all_reduce(const void* in, void* out, std::size_t count) const {
+    return anycclAllReduce(in, out, count, anycclFloat32, anycclSum, comm.handle(),
+                           stream.handle());
+  }
+  std::string last_error() const { return anycclGetLastError(comm.handle()); }
+
+  Communicator& comm;
+  CurrentDevice device;
+  DeviceQueue queue;
+  Stream stream;
+};
+
+void on_devices(int ranks, const std::function<void(OneRank&)>& body) {
+  const CurrentDevice current(0);
+  run_ranks(ranks, [&](Communicator& comm) {
+    OneRank rank(comm);
+    body(rank);
+  });
+}
+
+#define EXPECT_REFUSED(code, words, ...)                                                           \
+  do {                                                                                             \
+    EXPECT_EQ(__VA_ARGS__, code);                                                                  \
+    EXPECT_NE(std::string(rank.last_error()).find(words), std::string::npos) << rank.last_error(); \
+  } while (false)
+
+TEST(CallsOnDevice, a_message_goes_from_device_to_device) {
+  on_devices(2, [](OneRank& rank) {
+    const bool sends = rank.comm.rank() == Rank{0};
+    const OnDevice x = rank.put(sends ? Floats{1, 2, 3} : Floats{7, 7, 7, 7});
+    const anycclComm_t comm = rank.comm.handle();
+    EXPECT_EQ(sends ? anycclSend(x.at(), 3, anycclFloat32, 1, comm, rank.stream.handle())
+                    : anycclRecv(x.at(), 3, anycclFloat32, 0, comm, rank.stream.handle()),
+              anycclSuccess)
+        << rank.last_error();
+    EXPECT_EQ(floats_on(x), sends ? (Floats{1, 2, 3}) : (Floats{1, 2, 3, 7}));
+  });
+}
+
+TEST(CallsOnDevice, a_group_exchanges_messages_and_sums_of_device_and_host) {
+  on_devices(3, [](OneRank& rank) {
+    const int me = index(rank.comm.rank()), n = rank.comm.size();
+    const float mine = static_cast<float>(me + 1);
+    const OnDevice sent = rank.put({mine, mine}), received = rank.put({0, 0});
+    const OnDevice sum = rank.put({mine});
+    Floats on_host{mine * 10}, host_sum{0};
+    anycclGroupStart();
+    EXPECT_EQ(anycclSend(sent.at(), 2, anycclFloat32, (me + 1) % n, rank.comm.handle(),
+                         rank.stream.handle()),
+              anycclSuccess);
+    EXPECT_EQ(anycclRecv(received.at(), 2, anycclFloat32, (me + n - 1) % n, rank.comm.handle(),
+                         rank.stream.handle()),
+              anycclSuccess);
+    EXPECT_EQ(rank.all_reduce(sum.at(), sum.at(), 1), anycclSuccess);
+    EXPECT_EQ(anycclAllReduce(on_host.data(), host_sum.data(), 1, anycclFloat32, anycclSum,
+                              rank.comm.handle(), nullptr),
+              anycclSuccess);
+    EXPECT_EQ(anycclGroupEnd(), anycclSuccess) << rank.last_error();
+    const float before = static_cast<float>((me + n - 1) % n + 1);
+    EXPECT_EQ(floats_on(received), (Floats{before, before}));
+    EXPECT_EQ(floats_on(sum), Floats{6});
+    EXPECT_EQ(host_sum, Floats{60});
+  });
+}
+
+TEST(CallsOnDevice, blocks_of_all_to_all_w_lie_on_the_device) {
+  on_devices(2, [](OneRank& rank) {
+    const float me = static_cast<float>(index(rank.comm.rank()));
+    const OnDevice in = rank.put({me * 10, me * 10 + 1}), out = rank.put({9, 9});
+    const std::size_t counts[] = {1, 1}, displs[] = {0, sizeof(float)};
+    const anycclDataType_t types[] = {anycclFloat32, anycclFloat32};
+    EXPECT_EQ(anycclAllToAllw(in.at(), counts, displs, types, out.at(), counts, displs, types,
+                              rank.comm.handle(), rank.stream.handle()),
+              anycclSuccess)
+        << rank.last_error();
+    EXPECT_EQ(floats_on(out), (Floats{me, 10 + me}));
+  });
+}
+
+/// Its queue changes the input when `word` is 1, which another thread writes once the call waits.
+void sum_what_comes_late(OneRank& rank, DeviceQueue queue, anycclStream_t stream) {
+  const OnDevice x = rank.put({1, 1}), late = rank.put({5, 5}), sum = rank.put({0, 0});
+  const Pinned word(*rank.device, 4096);
+  EXPECT_OK(rank.device->wait_word(queue, word.word(), 1));
+  EXPECT_OK(rank.device->copy(queue, x.at(), late.at(), 2 * sizeof(float)));
+  std::atomic<bool> returned = false;
+  std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(returned.load());
+    __atomic_store_n(word.word(), 1U, __ATOMIC_RELEASE);
+  });
+  EXPECT_EQ(
+      anycclAllReduce(x.at(), sum.at(), 2, anycclFloat32, anycclSum, rank.comm.handle(), stream),
+      anycclSuccess);
+  returned = true;
+  other.join();
+  EXPECT_EQ(floats_on(sum), (Floats{10, 10}));
+}
+
+TEST(CallsOnDevice, earlier_work_of_the_stream_comes_first) {
+  on_devices(2, [](OneRank& rank) { sum_what_comes_late(rank, rank.queue, rank.stream.handle()); });
+}
+
+TEST(CallsOnDevice, without_a_stream_earlier_work_of_the_default_stream_comes_first) {
+  on_devices(2, [](OneRank& rank) { sum_what_comes_late(rank, nullptr, nullptr); });
+}
+
+TEST(CallsOnDevice, an_abort_ends_a_call_that_waits_for_its_stream) {
+  on_devices(2, [](OneRank& rank) {
+    const OnDevice x = rank.put({1});
+    const Pinned word(*rank.device, 4096);
+    EXPECT_OK(rank.device->wait_word(rank.queue, word.word(), 1));
+    std::jthread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_OK(rank.comm.abort());
+    });
+    const anycclComm_t handle = rank.comm.handle();
+    EXPECT_EQ(
+        anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, handle, rank.stream.handle()),
+        anycclAborted);
+    other.join();
+    __atomic_store_n(word.word(), 1U, __ATOMIC_RELEASE);
+    rank.device.await(rank.queue);
+  });
+}
+
+TEST(CallsOnDevice, the_current_device_of_the_caller_stays) {
+  on_devices(2, [](OneRank& rank) {
+    const auto current = [] {
+      auto* const get = reinterpret_cast<int (*)(void**)>(
+          dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuCtxGetCurrent"));
+      void* context = nullptr;
+      EXPECT_EQ(get(&context), 0);
+      return context;
+    };
+    const OnDevice x = rank.put({1});
+    const CurrentDevice another(1 - rank.device->number());
+    const void* const before = current();
+    EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
+    EXPECT_EQ(current(), before);
+  });
+}
+
+TEST(CallsOnDevice, a_split_has_the_device_and_may_give_it_up) {
+  on_devices(2, [](OneRank& rank) {
+    auto part = rank.comm.split(0, 0);
+    ASSERT_OK(part.status());
+    const OnDevice x = rank.put({2});
+    EXPECT_EQ(anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, part->handle(),
+                              rank.stream.handle()),
+              anycclSuccess);
+    EXPECT_EQ(floats_on(x), Floats{4});
+    EXPECT_EQ(anycclCommSetDevice(part->handle(), ANYCCL_NO_DEVICE), anycclSuccess);
+    EXPECT_EQ(anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, part->handle(),
+                              rank.stream.handle()),
+              anycclInvalidUsage);
+    EXPECT_NE(std::string(anycclGetLastError(part->handle())).find("has no device"),
+              std::string::npos);
+    EXPECT_EQ(anycclCommSetDevice(part->handle(), 99), anycclUnsupported);
+  });
+}
+
+TEST(CallsOnDevice, memory_that_does_not_fit_the_call_is_refused) {
+  on_devices(1, [](OneRank& rank) {
+    const OnDevice x = rank.put({1, 2});
+    EXPECT_REFUSED(anycclInvalidArgument, "sendbuff has 8 bytes up to the end",
+                   rank.all_reduce(x.at(), x.at(), 3));
+    const CurrentDevice another(1);
+    const OnDevice there(another, bytes_of_floats({1, 2}));
+    EXPECT_REFUSED(anycclInvalidArgument, "recvbuff lies on device 1, but the communicator has",
+                   rank.all_reduce(x.at(), there.at(), 2));
+    void* const freed = *rank.device->allocate(64);
+    EXPECT_OK(rank.device->release(freed));
+    EXPECT_REFUSED(anycclInvalidArgument, "was it freed?", rank.all_reduce(freed, x.at(), 2));
+  });
+}
+
+TEST(CallsOnDevice, a_stream_that_is_captured_is_refused) {
+  on_devices(1, [](OneRank& rank) {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    const auto begin =
+        reinterpret_cast<int (*)(DeviceQueue, int)>(dlsym(driver, "cuStreamBeginCapture_v2"));
+    const auto end =
+        reinterpret_cast<int (*)(DeviceQueue, void**)>(dlsym(driver, "cuStreamEndCapture"));
+    const OnDevice x = rank.put({1});
+    EXPECT_EQ(begin(rank.queue, 0), 0);
+    EXPECT_REFUSED(anycclInvalidUsage, "captured", rank.all_reduce(x.at(), x.at(), 1));
+    void* graph = nullptr;
+    EXPECT_EQ(end(rank.queue, &graph), 0);
+    EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
+  });
+}
+
+TEST(CallsOnDevice, other_calls_refuse_memory_of_a_device) {
+  on_devices(1, [](OneRank& rank) {
+    const OnDevice x = rank.put({1});
+    const anycclComm_t comm = rank.comm.handle();
+    anycclCall_t call{};
+    call.size = sizeof call;
+    call.collective = anycclCollAllReduce;
+    call.sendbuff = call.recvbuff = x.at();
+    call.count = 1;
+    call.datatype = anycclFloat32;
+    anycclWork_t work = nullptr;
+    anycclPrepared_t prepared = nullptr;
+    anycclWindow_t window = nullptr;
+    const char* const words = "does not take buffers or streams of device 0";
+    EXPECT_REFUSED(anycclUnsupported, words, anycclIssue(&call, comm, &work));
+    EXPECT_REFUSED(anycclUnsupported, words, anycclIssueAll(&call, 1, comm, &work));
+    EXPECT_REFUSED(anycclUnsupported, words, anycclRunFor(&call, comm, 10, &work));
+    EXPECT_REFUSED(anycclUnsupported, words, anycclPrepare(&call, comm, &prepared));
+    EXPECT_REFUSED(anycclUnsupported, words,
+                   anycclAllReducePart(x.at(), x.at(), 1, anycclFloat32, anycclSum, comm, 0, 1));
+    EXPECT_REFUSED(anycclUnsupported, words, anycclCommWindowRegister(comm, x.at(), 4, &window, 0));
+    auto stream = Stream::create();
+    ASSERT_OK(stream.status());
+    EXPECT_REFUSED(
+        anycclUnsupported, words,
+        anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, comm, stream->handle()));
+  });
+}
+
+TEST(CallsOnDevice, a_stream_of_a_device_is_for_calls_alone) {
+  on_devices(1, [](OneRank& rank) {
+    const anycclStream_t stream = rank.stream.handle();
+    const auto is_refused = [](anycclResult_t result) {
+      EXPECT_EQ(result, anycclInvalidUsage);
+      EXPECT_NE(std::string(anycclGetLastError(nullptr)).find("is one of device 0"),
+                std::string::npos);
+    };
+    anycclEvent_t event = nullptr;
+    EXPECT_EQ(anycclEventCreate(&event), anycclSuccess);
+    is_refused(anycclStreamSynchronize(stream));
+    is_refused(anycclStreamQuery(stream));
+    is_refused(anycclStreamWaitEvent(stream, event));
+    is_refused(anycclEventRecord(event, stream));
+    is_refused(anycclLaunchHostFunc(
+        stream, [](void*) {}, nullptr));
+    EXPECT_EQ(anycclEventDestroy(event), anycclSuccess);
+    anycclStream_t none = nullptr;
+    EXPECT_EQ(anycclStreamWrap(&none, 99, nullptr), anycclUnsupported);
+    EXPECT_EQ(none, nullptr);
+  });
+}
+
+TEST(CallsOnDevice, blocks_of_memory_are_used_again_whatever_the_sizes) {
+  on_devices(2, [](OneRank& rank) {
+    for (const std::size_t count : {1UL, 100000UL, 5UL, 300000UL, 1UL}) {
+      Floats x(count);
+      std::iota(x.begin(), x.end(), 0.0F);
+      const OnDevice there = rank.put(x);
+      EXPECT_EQ(rank.all_reduce(there.at(), there.at(), count), anycclSuccess);
+      for (float& value : x) value *= 2;
+      EXPECT_EQ(floats_on(there), x);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace anyccl::test
