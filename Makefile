@@ -22,7 +22,7 @@ SOURCES  = git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c'
 
 # The benchmarks are built where they are run or asked for, and once they have been.
 BENCHES  = $(if $(wildcard build/release/CMakeCache.txt),,-DANYCCL_BENCHMARKS=OFF)
-bench bench-full bench-start bench-torch numbers test-all: BENCHES = -DANYCCL_BENCHMARKS=ON
+bench bench-full bench-start bench-torch gpu numbers test-all: BENCHES = -DANYCCL_BENCHMARKS=ON
 
 # $(call build,PRESET,ARGUMENTS): packages, configure, compile, with tests. Only release has a Python package.
 define build
@@ -192,6 +192,10 @@ bench: ## Compare with bare loops and other libraries on this machine, all_reduc
 	for setting in "2 shm" "4 shm 51" "8 shm 51" "2 tcp 51"; do build/release/bin/api_overhead $$setting; done
 	.venv/bin/python bench/peers/run --seconds 210 --json build/bench.json --plots build/bench
 	$(if $(TORCH),$(BUSY) --seconds 0.5 --json build/bench-busy.json)
+
+gpu: ## Say what holds on this machine's GPU, and what it takes: one page (10 minutes; needs a driver of CUDA)
+	$(call build,release)
+	bench/gpu/run build/release
 
 bench-full: ## Compare all operations and sizes, and fail if a peer is ahead (long; goes on where it was interrupted)
 	@scripts/install-packages build bench
