@@ -17,14 +17,6 @@ TEST_F(FaceOperators, that_only_anyccl_has_are_refused) {
   }
 }
 
-TEST_F(FaceOperators, below_0_are_refused) {
-  int x = 1;
-  int number = -1;  // as a program in C may have it
-  expect_error(
-      ncclAllReduce(&x, &x, 1, ncclInt, static_cast<ncclRedOp_t>(number), comms_[0], nullptr),
-      ncclInvalidArgument, "operator -1", comms_[0]);
-}
-
 TEST_F(FaceOperators, that_are_refused_fail_their_group) {
   int x[2] = {1, 2};
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);

@@ -1,5 +1,5 @@
-/* NCCL's C interface, as version 2.29 has it, for programs that are built here and run on anyccl's
- * libnccl.so.2. Needs nothing of CUDA. C99 and C++.
+/* NCCL's C interface, in the shape of version 2.29, for programs that run on anyccl's libnccl.so.2.
+ * Needs nothing of CUDA. C99 and C++.
  *
  * What a function does is said in anyccl/anyccl.h, under the name with "anyccl" in front; what
  * differs is said here. docs/nccl.md says how programs that were built with NVIDIA's nccl.h come
@@ -173,7 +173,7 @@ typedef struct {
   result name(__VA_ARGS__);              \
   result p##name(__VA_ARGS__)
 
-/* *version = that of the first configuration of this process, or NCCL_VERSION_CODE. */
+/* *version = that of the last configuration that this process has passed; before, 22907. */
 NCCL_FUNCTION(ncclResult_t, ncclGetVersion, int* version);
 NCCL_FUNCTION(const char*, ncclGetErrorString, ncclResult_t result);
 /* The words of the last error: of `comm`, or, with NULL, of any call of this thread. Valid until

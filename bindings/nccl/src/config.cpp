@@ -11,7 +11,7 @@
 namespace anyccl::nccl {
 namespace {
 
-// Bytes of ncclConfig_t: 2.18 to 2.26, 2.27, 2.28, 2.29, 2.30. Fields are only added, at the end.
+// Bytes of ncclConfig_t: 2.21 to 2.26, 2.27, 2.28, 2.29, 2.30. Fields are only added, at the end.
 constexpr std::array<std::size_t, 5> kSizes = {48, 72, 80, 88, 96};
 static_assert(sizeof(ncclConfig_t) == kSizes[3]);
 
@@ -23,7 +23,7 @@ bool is_of_a_version(std::size_t size) {
 }
 
 void note_version(unsigned int version) {
-  constexpr unsigned int kFirst = NCCL_VERSION(2, 18, 0), kLast = 99999;
+  constexpr unsigned int kFirst = NCCL_VERSION(2, 14, 0), kLast = 99999;
   if (version >= kFirst && version <= kLast)
     version_of_program.store(static_cast<int>(version), std::memory_order_relaxed);
 }
@@ -38,7 +38,7 @@ ncclResult_t read_config(const ncclConfig_t* given, ncclComm_t comm, CallConfig&
   if (!is_of_a_version(given->size))
     return refuse(comm, ncclInvalidArgument,
                   "config has " + std::to_string(given->size) +
-                      " bytes, as it has in no version of NCCL since 2.18");
+                      " bytes, as it has in no version of NCCL since 2.21");
   note_version(given->version);
   ncclConfig_t known = NCCL_CONFIG_INITIALIZER;
   std::memcpy(&known, given, std::min(given->size, sizeof known));

@@ -8,8 +8,8 @@
 namespace anyccl::nccl {
 namespace {
 
-/// Calls `create` with the configuration as anyccl has it. `comm`: what the new one is made
-/// of, or null.
+/// Calls `create` with the configuration as anyccl has it. `comm`: what the new one is made of,
+/// or null.
 template <typename Create>
 ncclResult_t with_config(const ncclConfig_t* given, ncclComm_t comm, Create create) {
   CallConfig config;

@@ -31,7 +31,7 @@ inline ncclResult_t check(ncclDataType_t type, ncclComm_t comm) {
 /// has. Those that programs create have larger numbers, which anyccl knows.
 inline ncclResult_t check(ncclRedOp_t op, ncclComm_t comm) {
   const int number = static_cast<int>(op);
-  if ((number >= 0 && number < int{ncclNumOps}) || number >= int{anycclNumOps}) return ncclSuccess;
+  if (number < int{ncclNumOps} || number >= int{anycclNumOps}) return ncclSuccess;
   return refuse(comm, ncclInvalidArgument,
                 "operator " + std::to_string(number) +
                     " was not created for this communicator: there are 0 to 4, and those that "
