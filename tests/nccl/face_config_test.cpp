@@ -94,7 +94,7 @@ TEST(FaceConfig, that_is_not_initialized_is_refused) {
 }
 
 TEST(FaceConfig, of_a_size_that_no_version_has_is_refused) {
-  for (const std::size_t bytes : {24, 40, 52, 87}) {
+  for (const std::size_t bytes : {24UL, 40UL, 52UL, 87UL}) {
     Config config({22907, 96});
     config.set(offsetof(ncclConfig_t, size), bytes);
     ncclComm_t comm = nullptr;
