@@ -1,4 +1,4 @@
-// Results as NCCL numbers them, and what is refused.
+// Results as NCCL numbers them, and refusals.
 
 #include <dlfcn.h>
 

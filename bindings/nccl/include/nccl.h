@@ -1,14 +1,14 @@
 /* NCCL's C interface, in the shape of version 2.29, for programs that run on anyccl's libnccl.so.2.
  * Needs nothing of CUDA. C99 and C++.
  *
- * What a function does is said in anyccl/anyccl.h, under the name with "anyccl" in front; what
- * differs is said here. docs/nccl.md says how programs that were built with NVIDIA's nccl.h come
- * here, and what is refused.
+ * anyccl/anyccl.h says what a function does, under the name with "anyccl" in front; this header
+ * says how it differs. docs/nccl.md says how programs that were built with NVIDIA's nccl.h come
+ * here, and which calls are refused.
  *
  * - Memory: of the host, or of the device of the communicator (anyccl/device.h).
  * - Streams: those of CUDA, if the communicator has a device; else NULL alone. A call returns when
  *   its result is there.
- * - Errors: ncclGetLastError says in words what was wrong.
+ * - Errors: ncclGetLastError has the reason in words.
  */
 #ifndef NCCL_H_
 #define NCCL_H_

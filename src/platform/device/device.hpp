@@ -77,7 +77,7 @@ class Device {
   /// A queue that no other queue holds up, not even the device's default one. `urgent`: its work
   /// comes before that of others, and it shares no hardware queue with them.
   virtual Result<DeviceQueue> make_queue(bool urgent) = 0;
-  /// What it has still to do is done.
+  /// Its work still gets done.
   virtual Status drop_queue(DeviceQueue queue) = 0;
   /// Whether work that is put into it would be recorded into a graph instead of being done, or
   /// refused, as in the default queue (null) while another one is recorded.

@@ -1,6 +1,6 @@
 #pragma once
 // The machine that processes share: the memory of its devices is a file, of which each process
-// allocates extents. What a process that has died had allocated is taken back.
+// allocates extents. Memory of a process that has died is taken back.
 
 #include <cstddef>
 #include <cstdint>
