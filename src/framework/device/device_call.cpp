@@ -52,20 +52,17 @@ Side blocks_apart(const char* name, const std::byte* buffer, const std::size_t* 
   return side;
 }
 
-Side input_of(const Call& call, const BufferShape& shape, Rank me, int size) {
-  if (call.collective == Collective::barrier) return one_block("sendbuff", call.input, 0);
-  if (has_blocks_apart(call.collective, call.root == me, Space::input))
-    return blocks_apart("sendbuff", call.input, call.send_counts, call.send_displs, size,
-                        bytes_of(call.dtype));
-  return one_block("sendbuff", call.input, buffer_bytes(call, shape, me, size).input);
-}
-
-Side output_of(const Call& call, const BufferShape& shape, Rank me, int size) {
-  if (call.collective == Collective::barrier) return one_block("recvbuff", call.output, 0);
-  if (has_blocks_apart(call.collective, call.root == me, Space::output))
-    return blocks_apart("recvbuff", call.output, call.recv_counts, call.recv_displs, size,
-                        bytes_of(call.dtype));
-  return one_block("recvbuff", call.output, buffer_bytes(call, shape, me, size).output);
+/// One of the two, as the call has it at rank `me`.
+Side side_of(Space space, const Call& call, const BufferShape& shape, Rank me, int size) {
+  const bool is_input = space == Space::input;
+  const char* const name = is_input ? "sendbuff" : "recvbuff";
+  const std::byte* const buffer = is_input ? call.input : call.output;
+  if (call.collective == Collective::barrier) return one_block(name, buffer, 0);
+  if (has_blocks_apart(call.collective, call.root == me, space))
+    return blocks_apart(name, buffer, is_input ? call.send_counts : call.recv_counts,
+                        is_input ? call.send_displs : call.recv_displs, size, bytes_of(call.dtype));
+  const BufferBytes bytes = buffer_bytes(call, shape, me, size);
+  return one_block(name, buffer, is_input ? bytes.input : bytes.output);
 }
 
 /// Whether this process can read the byte; also where the system does not let it look.
@@ -140,7 +137,8 @@ Result<std::shared_ptr<DeviceCall>> DeviceCall::make(std::shared_ptr<DeviceCopie
     return error(Code::invalid_usage,
                  "the stream is being captured into a graph, or another one while this is the "
                  "default stream: calls of this library cannot be captured");
-  Side input = input_of(call, shape, me, size), output = output_of(call, shape, me, size);
+  Side input = side_of(Space::input, call, shape, me, size),
+       output = side_of(Space::output, call, shape, me, size);
   ANYCCL_TRY(input.on_device, needs_copies(device, input));
   ANYCCL_TRY(output.on_device, needs_copies(device, output));
   std::shared_ptr<DeviceCall> made(new DeviceCall(std::move(copies), call, program));
