@@ -112,6 +112,46 @@ TEST(CallsOnDevice, blocks_of_all_to_all_w_lie_on_the_device) {
   });
 }
 
+TEST(CallsOnDevice, ranks_with_and_without_a_device_meet_in_one_call) {
+  on_devices(3, [](OneRank& rank) {
+    const anycclComm_t comm = rank.comm.handle();
+    const bool on_host = rank.comm.rank() == Rank{0};
+    if (on_host) {
+      EXPECT_EQ(anycclCommSetDevice(comm, ANYCCL_NO_DEVICE), anycclSuccess);
+    }
+    Floats there{1, 2};
+    const OnDevice memory = rank.put(there);
+    void* const x = on_host ? static_cast<void*>(there.data()) : memory.at();
+    const auto values = [&] { return on_host ? there : floats_on(memory); };
+    EXPECT_EQ(anycclAllReduce(x, x, 2, anycclFloat32, anycclSum, comm, nullptr), anycclSuccess)
+        << rank.last_error();
+    EXPECT_EQ(values(), (Floats{3, 6}));
+    EXPECT_EQ(anycclScan(x, x, 2, anycclFloat32, anycclSum, comm, nullptr), anycclSuccess);
+    EXPECT_EQ(anycclBroadcast(x, x, 2, anycclFloat32, 2, comm, nullptr), anycclSuccess);
+    EXPECT_EQ(values(), (Floats{9, 18}));
+    if (on_host) {
+      EXPECT_EQ(anycclRecv(x, 1, anycclFloat32, 1, comm, nullptr), anycclSuccess);
+    } else if (rank.comm.rank() == Rank{1}) {
+      EXPECT_EQ(anycclSend(memory.at() + sizeof(float), 1, anycclFloat32, 0, comm, nullptr),
+                anycclSuccess);
+    }
+    EXPECT_EQ(values(), on_host ? (Floats{18, 18}) : (Floats{9, 18}));
+  });
+}
+
+TEST(CallsOnDevice, calls_that_differ_are_named_on_all_ranks) {
+  on_devices(2, [](OneRank& rank) {
+    const OnDevice x = rank.put({1, 1});
+    const anycclComm_t comm = rank.comm.handle();
+    EXPECT_REFUSED(
+        anycclInvalidUsage, "differs between ranks",
+        rank.comm.rank() == Rank{0}
+            ? anycclAllReduce(x.at(), x.at(), 2, anycclFloat32, anycclSum, comm, nullptr)
+            : anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, comm, nullptr));
+    EXPECT_EQ(floats_on(x), (Floats{1, 1}));
+  });
+}
+
 /// Its queue changes the input when `word` is 1, which another thread writes once the call waits.
 void sum_what_comes_late(OneRank& rank, DeviceQueue queue, anycclStream_t stream) {
   const OnDevice x = rank.put({1, 1}), late = rank.put({5, 5}), sum = rank.put({0, 0});
