@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <thread>
@@ -94,6 +95,16 @@ class OnDevice {
   std::size_t bytes_;
   void* at_;
 };
+
+/// Eight bytes of a device that has them from the host.
+inline OnDevice eight_bytes(const CurrentDevice& device, std::uint64_t value) {
+  return {device, std::as_bytes(std::span(&value, 1))};
+}
+inline std::uint64_t value_of(const OnDevice& memory) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, memory.bytes().data(), sizeof value);
+  return value;
+}
 
 /// The device of a rank of run_ranks(), which are made while one is current.
 inline int device_of(Communicator& comm) {

@@ -1,29 +1,15 @@
 // What becomes of calls when the driver is missing or fails. Each case runs in a child, as the
 // driver reads its settings when it is loaded.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
+#include <atomic>
 #include <fstream>
+#include <iterator>
 
+#include "device/child.hpp"
 #include "device/device_memory.hpp"
 
 namespace anyccl::test {
 namespace {
-
-/// Runs the body in a forked child with these variables; its failures are the test's.
-void in_child(const Environment::Variables& variables, const std::function<void()>& body) {
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-    body();
-    std::_Exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
-}
 
 bool has_driver() {
   std::ifstream maps("/proc/self/maps");
@@ -32,7 +18,7 @@ bool has_driver() {
 }
 
 TEST(FailingDevice, a_program_of_the_host_never_loads_the_driver) {
-  in_child({}, [] {
+  expect_in_child({}, [] {
     run_ranks(2, [](Communicator& comm) {
       std::vector<float> x{1};
       EXPECT_OK(wait(comm.all_reduce(view(x), view(x), ReduceOp::sum)));
@@ -47,7 +33,7 @@ TEST(FailingDevice, a_program_of_the_host_never_loads_the_driver) {
 /// Every rank's call is over and names the function that failed on one of them, and no call works
 /// afterwards.
 void expect_named_failure(const std::string& fault, const std::string& words) {
-  in_child({{"SIMULATED_CUDA_FAIL", fault}}, [&] {
+  expect_in_child({{"FAIL", fault}}, [&] {
     std::atomic<int> named = 0;
     const CurrentDevice current(0);
     run_ranks(2, [&](Communicator& comm) {
@@ -88,7 +74,7 @@ TEST(FailingDevice, a_lost_device_ends_the_call_on_all_ranks) {
 }
 
 TEST(FailingDevice, no_device_is_named) {
-  in_child({{"SIMULATED_CUDA_DEVICES", "0"}}, [] {
+  expect_in_child({{"DEVICES", "0"}}, [] {
     const Status status = open_device(0).status();
     EXPECT_EQ(status.code(), Code::unsupported);
     EXPECT_FALSE(status.message().empty());
