@@ -40,7 +40,6 @@ struct anycclComm {
   /// begun. With the mutex. Null: no thread is in a call, see await_calls().
   void set(anyccl::CommPtr made) {
     agreement = nullptr;
-    if (made == nullptr) copies = nullptr;
     team = made == nullptr ? nullptr : std::make_shared<anyccl::Team>(made);
     comm = std::move(made);
     if (comm != nullptr && stage == Stage::used) open.store(true, std::memory_order_seq_cst);
@@ -49,7 +48,7 @@ struct anycclComm {
   /// From now on calls take memory of the device; null: of none. No thread is in a call.
   void set_device(const std::shared_ptr<anyccl::Device>& used) {
     copies = used == nullptr ? nullptr : std::make_shared<anyccl::DeviceCopies>(used);
-    if (used != nullptr) device = used->number();
+    device = used == nullptr ? 0 : used->number();
   }
 
   /// Whether it belongs to the parent of this process: a thread of that may have held the mutex at

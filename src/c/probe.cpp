@@ -1,7 +1,7 @@
 // The C interface: messages that have come and were not received yet.
 
 #include "base/error.hpp"
-#include "c/handle.hpp"
+#include "c/device/device_calls.hpp"
 #include "framework/communicator/probing.hpp"
 
 namespace anyccl {
@@ -71,6 +71,7 @@ anycclResult_t anycclRecvFound(void* recvbuff, const anycclMessage_t* message, a
     ANYCCL_CHECK(check_probe(comm, message->tag, message));
     ANYCCL_CHECK(need_no_group("anycclRecvFound"));
     ANYCCL_CHECK(check_wait({}));
+    ANYCCL_CHECK(need_host_memory(comm, {recvbuff}));
     const MessageFacts found{Rank{message->source}, static_cast<std::uint32_t>(message->tag),
                              static_cast<DType>(as_byte(message->datatype)), message->count};
     ANYCCL_TRY(std::shared_ptr<Operation> receive,

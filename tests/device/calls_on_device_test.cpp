@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <numeric>
 
 #include "device/device_memory.hpp"
@@ -199,6 +201,83 @@ TEST(CallsOnDevice, an_abort_ends_a_call_that_waits_for_its_stream) {
   });
 }
 
+TEST(CallsOnDevice, a_time_limit_ends_a_call_that_waits_for_its_stream) {
+  on_devices(1, [](OneRank& rank) {
+    const OnDevice x = rank.put({1});
+    const Pinned word(*rank.device, 4096);
+    EXPECT_OK(rank.device->wait_word(rank.queue, word.word(), 1));
+    anycclCall_t call{};
+    call.size = sizeof call;
+    call.sendbuff = call.recvbuff = x.at();
+    call.count = 1;
+    call.datatype = anycclFloat32;
+    call.stream = rank.stream.handle();
+    call.timeout_ms = 20;
+    EXPECT_REFUSED(anycclTimeout, "has not come to the call within 20 ms",
+                   anycclRun(&call, rank.comm.handle()));
+    __atomic_store_n(word.word(), 1U, __ATOMIC_RELEASE);
+    rank.device.await(rank.queue);
+  });
+}
+
+TEST(CallsOnDevice, work_of_other_streams_is_not_waited_for) {
+  on_devices(2, [](OneRank& rank) {
+    const DeviceQueue other = *rank.device->make_queue(false);
+    const Pinned word(*rank.device, 4096);
+    EXPECT_OK(rank.device->wait_word(other, word.word(), 1));
+    for (const std::size_t count : {1UL, 9UL << 20, 1UL}) {
+      void* const x = *rank.device->allocate(count * sizeof(float));
+      EXPECT_EQ(rank.all_reduce(x, x, count), anycclSuccess);
+    }
+    auto part = rank.comm.split(0, 0);
+    ASSERT_OK(part.status());
+    EXPECT_OK(part->destroy());
+    __atomic_store_n(word.word(), 1U, __ATOMIC_RELEASE);
+    rank.device.await(other);
+    EXPECT_OK(rank.device->drop_queue(other));
+  });
+}
+
+TEST(CallsOnDevice, a_communicator_that_has_failed_keeps_no_other_from_its_calls_in_a_group) {
+  on_devices(2, [](OneRank& rank) {
+    auto part = rank.comm.split(0, 0);
+    ASSERT_OK(part.status());
+    EXPECT_EQ(anycclCommRevoke(part->handle(), ANYCCL_REVOKE_DEFAULT), anycclSuccess);
+    const OnDevice x = rank.put({1}), y = rank.put({2});
+    anycclGroupStart();
+    EXPECT_EQ(anycclAllReduce(y.at(), y.at(), 1, anycclFloat32, anycclSum, part->handle(),
+                              rank.stream.handle()),
+              anycclSuccess);
+    EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
+    EXPECT_EQ(anycclGroupEnd(), anycclAborted);
+    EXPECT_EQ(floats_on(x), Floats{2});
+  });
+}
+
+int threads_of_this_process() {
+  const std::filesystem::directory_iterator all("/proc/self/task");
+  return static_cast<int>(std::distance(begin(all), end(all)));
+}
+
+/// The simulated driver has a thread for each queue.
+TEST(CallsOnDevice, the_queue_of_a_communicator_goes_with_it) {
+  const CurrentDevice current(0);
+  const OnDevice x(current, bytes_of_floats({1}));
+  const int before = threads_of_this_process();
+  for (int i = 0; i < 20; ++i) {
+    auto comms = Communicator::init_all(1);
+    ASSERT_OK(comms.status());
+    EXPECT_EQ(anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, comms->at(0).handle(),
+                              nullptr),
+              anycclSuccess);
+    EXPECT_OK(comms->at(0).destroy());
+  }
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (threads_of_this_process() > before + 5 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_LE(threads_of_this_process(), before + 5);
+}
+
 TEST(CallsOnDevice, the_current_device_of_the_caller_stays) {
   on_devices(2, [](OneRank& rank) {
     const auto current = [] {
@@ -287,6 +366,10 @@ TEST(CallsOnDevice, other_calls_refuse_memory_of_a_device) {
     EXPECT_REFUSED(anycclUnsupported, words,
                    anycclAllReducePart(x.at(), x.at(), 1, anycclFloat32, anycclSum, comm, 0, 1));
     EXPECT_REFUSED(anycclUnsupported, words, anycclCommWindowRegister(comm, x.at(), 4, &window, 0));
+    anycclMessage_t message{};
+    message.count = 1;
+    message.datatype = anycclFloat32;
+    EXPECT_REFUSED(anycclUnsupported, words, anycclRecvFound(x.at(), &message, comm, &work));
     auto stream = Stream::create();
     ASSERT_OK(stream.status());
     EXPECT_REFUSED(
@@ -314,6 +397,8 @@ TEST(CallsOnDevice, a_stream_of_a_device_is_for_calls_alone) {
     EXPECT_EQ(anycclEventDestroy(event), anycclSuccess);
     anycclStream_t none = nullptr;
     EXPECT_EQ(anycclStreamWrap(&none, 99, nullptr), anycclUnsupported);
+    void* const per_thread = reinterpret_cast<void*>(2);
+    EXPECT_EQ(anycclStreamWrap(&none, 0, per_thread), anycclUnsupported);
     EXPECT_EQ(none, nullptr);
   });
 }

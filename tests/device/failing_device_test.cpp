@@ -1,6 +1,8 @@
 // What becomes of calls when the driver is missing or fails. Each case runs in a child, as the
 // driver reads its settings when it is loaded.
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <fstream>
 #include <iterator>
@@ -27,6 +29,16 @@ TEST(FailingDevice, a_program_of_the_host_never_loads_the_driver) {
     EXPECT_FALSE(has_driver());
     EXPECT_TRUE(open_device(0).ok());  // it is there
     EXPECT_TRUE(has_driver());
+  });
+}
+
+TEST(FailingDevice, a_communicator_does_not_start_a_driver_that_is_loaded) {
+  expect_in_child({}, [] {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
+    const auto count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
+    run_ranks(1, [](Communicator&) {});
+    int devices = 0;
+    EXPECT_EQ(count(&devices), 3);  // CUDA_ERROR_NOT_INITIALIZED
   });
 }
 

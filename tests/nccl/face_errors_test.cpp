@@ -108,7 +108,9 @@ TEST(FaceMemory, is_of_the_host_where_no_device_is_used) {
 TEST_F(FaceErrors, of_simulations_that_are_not_initialized) {
   ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
   info.magic = 0;
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   expect_error(ncclGroupSimulateEnd(&info), ncclInvalidArgument, "NCCL_SIM_INFO_INITIALIZER");
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);  // the group has ended
 }
 
 TEST_F(FaceErrors, do_not_keep_a_simulation_from_saying_a_time) {

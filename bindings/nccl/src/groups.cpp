@@ -27,10 +27,10 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
   anycclSimInfo_t simulated = ANYCCL_SIM_INFO_INITIALIZER;
   const bool is_known =
       info != nullptr && info->magic == kSimulationMagic && info->size >= sizeof(ncclSimInfo_t);
+  const ncclResult_t result = group_has_ended(anycclGroupSimulateEnd(&simulated));
   if (!is_known)
     return refuse(nullptr, ncclInvalidArgument,
                   "info is not initialized: start from NCCL_SIM_INFO_INITIALIZER");
-  const ncclResult_t result = group_has_ended(anycclGroupSimulateEnd(&simulated));
   if (result == ncclSuccess) info->estimatedTime = simulated.estimatedTime;
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include "c/device/device_calls.hpp"
 
+#include "base/deadline.hpp"
 #include "base/error.hpp"
 #include "framework/communicator/planning.hpp"
 #include "platform/device/devices.hpp"
@@ -40,25 +41,45 @@ Status end_after(const Status& status, Comm& comm) {
   return status;
 }
 
+/// The question that a wait for the device asks: whether the communicator can be used, and `call`
+/// has time left. Its time begins now.
+DeviceCall::Usable usable_for(const Call& call, Comm& comm) {
+  const auto limit = comm.membership().wait_limits.most_of(call.timeout);
+  const Deadline deadline = limit.count() > 0 ? Deadline::in(limit) : Deadline::never();
+  return [&comm, limit, deadline]() -> Status {
+    comm.check_peers();
+    ANYCCL_CHECK(comm.failure());
+    if (!deadline.passed()) return {};
+    return error(Code::timeout, "the stream of the device has not come to the call within {} ms",
+                 limit.count());
+  };
+}
+
 /// Runs the call between its copies, as far as there is no error.
-Status run_around(const std::shared_ptr<DeviceCall>& staged, Comm& comm) {
-  const auto usable = [&comm] { return comm.failure(); };
-  ANYCCL_CHECK(end_after(staged->begin(usable), comm));
-  ANYCCL_CHECK(comm.run(staged->call()));
-  return end_after(staged->end(usable), comm);
+Status run_around(DeviceCall& staged, Comm& comm) {
+  ANYCCL_CHECK(end_after(staged.begin(usable_for(staged.call(), comm)), comm));
+  ANYCCL_CHECK(comm.run(staged.call()));
+  return end_after(staged.end(usable_for(staged.call(), comm)), comm);
 }
 
 /// The input is copied at the end of the group, before its calls start, and the result after them.
+/// If the input does not come, the communicator fails, and so does this call, but no other.
 void add_around(const std::shared_ptr<DeviceCall>& staged, anycclComm_t handle) {
   const std::shared_ptr<Comm> comm = handle->comm;
   add_to_group(handle, [staged, comm]() -> Status {
-    return end_after(staged->begin([&] { return comm->failure(); }), *comm);
+    const Status copied = staged->begin(usable_for(staged->call(), *comm));
+    if (!copied.ok() && comm->failure().ok()) comm->abort(copied);
+    return {};
   });
   add_to_group(handle, staged->call(), nullptr);
   add_after_group([staged, comm]() -> Status {
-    return end_after(staged->end([&] { return comm->failure(); }), *comm);
+    ANYCCL_CHECK(comm->failure());
+    return end_after(staged->end(usable_for(staged->call(), *comm)), *comm);
   });
 }
+
+/// CU_STREAM_PER_THREAD, which a call cannot use from another thread.
+void* const kStreamPerThread = reinterpret_cast<void*>(2);
 
 }  // namespace
 
@@ -67,9 +88,16 @@ Result<bool> run_on_device(const Call& call, anycclComm_t handle, anycclStream_t
   ANYCCL_CHECK(check_device_of(stream, *handle));
   const bool in_own_stream = stream != nullptr && stream->device != nullptr;
   Comm& comm = *handle->comm;
-  ANYCCL_CHECK(comm.failure());
-  ANYCCL_TRY(const BufferShape shape, Planning(comm).shape_of(call));
-  auto staged = DeviceCall::make(handle->copies, call, shape, comm.rank(), comm.size(),
+  const Status failed = comm.failure();
+  const auto shape =
+      failed.ok() ? Planning(comm).shape_of(call) : Result<BufferShape>(Status(failed));
+  if (!shape.ok()) {  // as calls on memory of the host, which a group tells at its end
+    if (!in_own_stream) return false;
+    if (!in_group()) return shape.status();
+    add_to_group(handle, call, nullptr);
+    return true;
+  }
+  auto staged = DeviceCall::make(handle->copies, call, *shape, comm.rank(), comm.size(),
                                  in_own_stream ? stream->native : nullptr);
   ANYCCL_CHECK(end_after(staged.status(), comm));
   if (!in_own_stream && !(*staged)->copies_anything()) return false;
@@ -78,17 +106,22 @@ Result<bool> run_on_device(const Call& call, anycclComm_t handle, anycclStream_t
   if (hands_over) return refuse(*handle->copies, "anycclRunFor");
   ANYCCL_CHECK(check_wait({.comm = &comm, .call = &call}));
   if (in_group()) return add_around(*staged, handle), true;
-  ANYCCL_CHECK(run_around(*staged, comm));
+  ANYCCL_CHECK(run_around(**staged, comm));
   return true;
 }
 
 Status need_host_memory(const DeviceCopies* copies, std::initializer_list<const void*> buffers) {
-  if (copies == nullptr) return {};
+  if (copies == nullptr || copies->is_inherited()) return {};
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(copies->device()));
   for (const void* const buffer : buffers)
     if (buffer != nullptr && copies->device().facts(buffer).kind == MemoryKind::device)
       return refuse(*copies, "this call");
   return {};
+}
+
+Status need_host_memory(anycclComm_t comm, std::initializer_list<const void*> buffers) {
+  const Status status = need_host_memory(comm->copies.get(), buffers);
+  return status.code() == Code::device_error ? end_after(status, *comm->comm) : status;
 }
 
 }  // namespace anyccl
@@ -121,6 +154,10 @@ anycclResult_t anycclStreamWrap(anycclStream_t* stream, int device, void* native
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(stream, "stream"));
     *stream = nullptr;
+    if (native == kStreamPerThread)
+      return error(Code::unsupported,
+                   "cudaStreamPerThread is another stream in each thread, and groups have threads "
+                   "of their own: pass a stream that the program has created");
     ANYCCL_TRY(auto used, open_device(device));
     *stream = new anycclStream{nullptr, std::move(used), static_cast<DeviceQueue>(native)};
     return {};

@@ -21,8 +21,7 @@ Result<bool> run_on_device(const Call& call, anycclComm_t comm, anycclStream_t s
 /// Errors: unsupported, if one of the buffers is memory of a device. `copies`: of the communicator;
 /// null: it has no device.
 Status need_host_memory(const DeviceCopies* copies, std::initializer_list<const void*> buffers);
-inline Status need_host_memory(anycclComm_t comm, std::initializer_list<const void*> buffers) {
-  return need_host_memory(comm->copies.get(), buffers);
-}
+/// Does the same for `comm`, which fails if its device does.
+Status need_host_memory(anycclComm_t comm, std::initializer_list<const void*> buffers);
 
 }  // namespace anyccl

@@ -72,6 +72,23 @@ bool is_readable(const std::byte* at) {
   return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
 }
 
+/// Errors: invalid_argument, if the side goes beyond its memory. That may be several ranges, one
+/// behind the other, as of cuMemMap.
+Status check_end(const Device& device, const Side& side, MemoryFacts facts) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(side.first()), end = begin + side.bytes();
+  while (facts.bytes > 0 && facts.begin + facts.bytes < end) {
+    const std::uintptr_t next = facts.begin + facts.bytes;
+    facts = device.facts(reinterpret_cast<const void*>(next));
+    if (facts.kind == MemoryKind::device && facts.device == device.number() && facts.begin == next)
+      continue;
+    return error(Code::invalid_argument,
+                 "{} has {} bytes up to the end of its allocation on device {}, and the call needs "
+                 "{}",
+                 side.name, next - begin, device.number(), side.bytes());
+  }
+  return {};
+}
+
 /// Whether the side must be copied. Errors: see DeviceCall::make().
 Result<bool> needs_copies(const Device& device, const Side& side) {
   if (!side.is_used()) return false;
@@ -89,12 +106,7 @@ Result<bool> needs_copies(const Device& device, const Side& side) {
                  "{} lies on device {}, but the communicator has device {}: create it while that "
                  "one is current, or use anycclCommSetDevice",
                  side.name, facts.device, device.number());
-  const auto at = reinterpret_cast<std::uintptr_t>(side.first());
-  if (facts.bytes > 0 && at + side.bytes() > facts.begin + facts.bytes)
-    return error(Code::invalid_argument,
-                 "{} has {} bytes up to the end of its allocation on device {}, and the call needs "
-                 "{}",
-                 side.name, facts.begin + facts.bytes - at, device.number(), side.bytes());
+  ANYCCL_CHECK(check_end(device, side, facts));
   return true;
 }
 
@@ -170,11 +182,12 @@ Status DeviceCall::wait_for(DeviceMoment moment, const Usable& usable) const {
   for (int looks = 0;; ++looks) {
     ANYCCL_TRY(const bool past, copies_->device().is_past(moment));
     if (past) return {};
-    ANYCCL_CHECK(usable());
-    if (looks < 100)
+    if (looks < 100) {
       std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(50us);
+      continue;
+    }
+    ANYCCL_CHECK(usable());
+    std::this_thread::sleep_for(50us);
   }
 }
 

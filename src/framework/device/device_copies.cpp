@@ -5,15 +5,9 @@
 namespace anyccl {
 
 DeviceCopies::~DeviceCopies() {
-  const auto scope = generation_ == fork_generation()
-                         ? DeviceScope::enter(*device_)
-                         : Result<DeviceScope>(Status(Code::invalid_usage, "forked"));
-  if (!scope.ok()) {
-    static_cast<void>(memory_.release());
-    return;
-  }
-  memory_ = nullptr;
-  if (queue_ != nullptr) static_cast<void>(device_->drop_queue(queue_));
+  if (queue_ == nullptr || is_inherited()) return;
+  const auto scope = DeviceScope::enter(*device_);
+  if (scope.ok()) static_cast<void>(device_->drop_queue(queue_));
 }
 
 Result<DeviceQueue> DeviceCopies::queue() {

@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <map>
 
 #include "base/error.hpp"
+#include "base/per_process.hpp"
 
 namespace anyccl {
 namespace {
 
 constexpr std::size_t kLeast = std::size_t{64} << 10;
-constexpr std::size_t kMostKept = std::size_t{64} << 20;
 
 /// Pages that a forked child does not get: the device would write to its parent's.
 Result<std::byte*> map_pages(std::size_t bytes) {
@@ -23,22 +24,26 @@ Result<std::byte*> map_pages(std::size_t bytes) {
   return static_cast<std::byte*>(at);
 }
 
+/// Each has its device, so that no other one gets its address.
+struct AllDevices {
+  std::mutex mutex;
+  std::map<const Device*, std::unique_ptr<PinnedMemory>> by_device;
+};
+
 }  // namespace
 
-PinnedMemory::~PinnedMemory() {
-  for (const auto& block : blocks_)
-    if (is_free(*block)) remove(*block);
+PinnedMemory& PinnedMemory::of(const std::shared_ptr<Device>& device) {
+  auto& all = per_process<AllDevices>();
+  const std::lock_guard lock(all.mutex);
+  auto& memory = all.by_device[device.get()];
+  if (memory == nullptr) memory = std::make_unique<PinnedMemory>(device);
+  return *memory;
 }
 
 bool PinnedMemory::is_free(const Block& block) const {
   if (block.is_taken) return false;
-  const auto past = device_.is_past(block.last_use);
+  const auto past = device_->is_past(block.last_use);
   return past.ok() && *past;
-}
-
-void PinnedMemory::remove(const Block& block) {
-  static_cast<void>(device_.drop_moment(block.last_use));
-  if (device_.unpin(block.at).ok()) munmap(block.at, block.bytes);
 }
 
 Result<PinnedMemory::Block*> PinnedMemory::take(std::size_t bytes) {
@@ -60,10 +65,10 @@ Result<PinnedMemory::Block*> PinnedMemory::add(std::size_t bytes) {
   blocks_.reserve(blocks_.size() + 1);
   block->bytes = std::bit_ceil(std::max(bytes, kLeast));
   ANYCCL_TRY(block->at, map_pages(block->bytes));
-  const Status pinned = device_.pin(block->at, block->bytes, false);
-  const auto moment = pinned.ok() ? device_.make_moment() : Result<DeviceMoment>(Status(pinned));
+  const Status pinned = device_->pin(block->at, block->bytes, false);
+  const auto moment = pinned.ok() ? device_->make_moment() : Result<DeviceMoment>(Status(pinned));
   if (!moment.ok()) {
-    if (pinned.ok()) static_cast<void>(device_.unpin(block->at));
+    if (pinned.ok()) static_cast<void>(device_->unpin(block->at));
     munmap(block->at, block->bytes);
     return moment.status();
   }
@@ -75,11 +80,6 @@ Result<PinnedMemory::Block*> PinnedMemory::add(std::size_t bytes) {
 void PinnedMemory::give_back(Block* block) {
   const std::lock_guard lock(mutex_);
   block->is_taken = false;
-  std::size_t kept = 0;
-  for (const auto& other : blocks_) kept += other->is_taken ? 0 : other->bytes;
-  if (kept <= kMostKept || !is_free(*block)) return;
-  remove(*block);
-  std::erase_if(blocks_, [&](const auto& other) { return other.get() == block; });
 }
 
 }  // namespace anyccl

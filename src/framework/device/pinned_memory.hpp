@@ -9,10 +9,11 @@
 
 namespace anyccl {
 
-/// Blocks of pinned memory. Pinning takes longer than many a copy, so blocks are used again, and up
-/// to 64 MiB of them are kept while no call has them.
+/// Blocks of pinned memory, which all communicators of a device share. They are kept until the
+/// process ends: unpinning waits for all work on the device, also for work that waits for what the
+/// caller does next. So there is never more than twice what calls have needed at once.
 ///
-/// Threads: any, in a DeviceScope. The device is borrowed.
+/// Threads: any, in a DeviceScope.
 class PinnedMemory {
  public:
   /// A block, and where the queue has last used it: `last_use` must be past before the block is.
@@ -23,9 +24,8 @@ class PinnedMemory {
     bool is_taken = false;
   };
 
-  explicit PinnedMemory(Device& device) : device_(device) {}
-  /// What queues still use stays behind, pinned.
-  ~PinnedMemory();
+  static PinnedMemory& of(const std::shared_ptr<Device>& device);
+  explicit PinnedMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
@@ -36,9 +36,8 @@ class PinnedMemory {
  private:
   Result<Block*> add(std::size_t bytes);
   bool is_free(const Block& block) const;
-  void remove(const Block& block);
 
-  Device& device_;
+  const std::shared_ptr<Device> device_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Block>> blocks_;
 };

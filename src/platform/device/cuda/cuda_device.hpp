@@ -17,6 +17,7 @@ class CudaDevice final : public Device {
   /// In a forked child nothing is released: the context is the parent's.
   ~CudaDevice() override;
 
+  Context context() const { return context_; }
   int number() const override { return number_; }
   const DeviceAbilities& abilities() const override { return abilities_; }
   Status enter() override;

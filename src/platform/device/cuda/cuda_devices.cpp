@@ -53,16 +53,15 @@ Result<std::shared_ptr<Device>> open_device(int number) {
 }
 
 std::shared_ptr<Device> device_in_use() {
-  if (!cuda::is_driver_loaded()) return nullptr;
+  const cuda::Context context = cuda::current_context();
+  if (context == nullptr) return nullptr;
   const auto driver = cuda::load_driver();
-  if (!driver.ok()) return nullptr;
-  cuda::Context context = nullptr;
   cuda::Ordinal number = 0;
-  if ((*driver)->cuCtxGetCurrent(&context) != cuda::kSuccess || context == nullptr ||
-      (*driver)->cuCtxGetDevice(&number) != cuda::kSuccess)
-    return nullptr;
+  if (!driver.ok() || (*driver)->cuCtxGetDevice(&number) != cuda::kSuccess) return nullptr;
   const auto device = open_device(number);
-  return device.ok() ? *device : nullptr;
+  const bool is_primary =
+      device.ok() && static_cast<const CudaDevice&>(**device).context() == context;
+  return is_primary ? *device : nullptr;
 }
 
 std::vector<std::string> describe_devices(std::string& why) {

@@ -56,10 +56,14 @@ Result<const Driver*> load_driver() {
   return &loaded.driver;
 }
 
-bool is_driver_loaded() {
+Context current_context() {
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
-  if (library != nullptr) dlclose(library);  // it counts users
-  return library != nullptr;
+  if (library == nullptr) return nullptr;
+  const auto get = reinterpret_cast<Error (*)(Context*)>(dlsym(library, "cuCtxGetCurrent"));
+  Context context = nullptr;
+  const bool found = get != nullptr && get(&context) == kSuccess;
+  dlclose(library);  // it counts users, and the program stays one
+  return found ? context : nullptr;
 }
 
 }  // namespace anyccl::cuda

@@ -20,7 +20,8 @@ struct Driver {
 /// Loads libcuda.so.1, once. Errors: unsupported, if there is none, it is too old or has no device.
 Result<const Driver*> load_driver();
 
-/// Whether the process has libcuda.so.1 already. Does not load it.
-bool is_driver_loaded();
+/// The context that is current in this thread; null: none, or the process has not loaded the
+/// driver. Loads and starts nothing.
+Context current_context();
 
 }  // namespace anyccl::cuda
