@@ -1,4 +1,4 @@
-// Messages, groups, the order of streams, and refusals, with memory of a device.
+// Messages, groups and the order of streams, with memory of a device.
 
 #include <dlfcn.h>
 
@@ -7,62 +7,13 @@
 #include <iterator>
 #include <numeric>
 
-#include "device/device_memory.hpp"
+#include "device/rank_on_device.hpp"
 
 namespace anyccl::test {
 namespace {
 
-using Floats = std::vector<float>;
-
-std::span<const std::byte> bytes_of_floats(const Floats& x) {
-  return std::as_bytes(std::span(x));
-}
-Floats floats_on(const OnDevice& memory) {
-  const std::vector<std::byte> bytes = memory.bytes();
-  Floats x(bytes.size() / sizeof(float));
-  std::memcpy(x.data(), bytes.data(), bytes.size());
-  return x;
-}
-
-/// A rank with its device, a queue of the program on it, and that as a stream.
-struct OneRank {
-  explicit OneRank(Communicator& c)
-      : comm(c),
-        device(device_of(c)),
-        queue(*device->make_queue(false)),
-        stream(*Stream::wrap(device->number(), queue)) {}
-  ~OneRank() { EXPECT_OK(device->drop_queue(queue)); }
-  OneRank(const OneRank&) = delete;
-  OneRank& operator=(const OneRank&) = delete;
-  OnDevice put(const Floats& x) const { return {device, bytes_of_floats(x)}; }
-  anycclResult_t all_reduce(const void* in, void* out, std::size_t count) const {
-    return anycclAllReduce(in, out, count, anycclFloat32, anycclSum, comm.handle(),
-                           stream.handle());
-  }
-  std::string last_error() const { return anycclGetLastError(comm.handle()); }
-
-  Communicator& comm;
-  CurrentDevice device;
-  DeviceQueue queue;
-  Stream stream;
-};
-
-void on_devices(int ranks, const std::function<void(OneRank&)>& body) {
-  const CurrentDevice current(0);
-  run_ranks(ranks, [&](Communicator& comm) {
-    OneRank rank(comm);
-    body(rank);
-  });
-}
-
-#define EXPECT_REFUSED(code, words, ...)                                                           \
-  do {                                                                                             \
-    EXPECT_EQ(__VA_ARGS__, code);                                                                  \
-    EXPECT_NE(std::string(rank.last_error()).find(words), std::string::npos) << rank.last_error(); \
-  } while (false)
-
 TEST(CallsOnDevice, a_message_goes_from_device_to_device) {
-  on_devices(2, [](OneRank& rank) {
+  on_devices(2, [](RankOnDevice& rank) {
     const bool sends = rank.comm.rank() == Rank{0};
     const OnDevice x = rank.put(sends ? Floats{1, 2, 3} : Floats{7, 7, 7, 7});
     const anycclComm_t comm = rank.comm.handle();
@@ -75,7 +26,7 @@ TEST(CallsOnDevice, a_message_goes_from_device_to_device) {
 }
 
 TEST(CallsOnDevice, a_group_exchanges_messages_and_sums_of_device_and_host) {
-  on_devices(3, [](OneRank& rank) {
+  on_devices(3, [](RankOnDevice& rank) {
     const int me = index(rank.comm.rank()), n = rank.comm.size();
     const float mine = static_cast<float>(me + 1);
     const OnDevice sent = rank.put({mine, mine}), received = rank.put({0, 0});
@@ -101,7 +52,7 @@ TEST(CallsOnDevice, a_group_exchanges_messages_and_sums_of_device_and_host) {
 }
 
 TEST(CallsOnDevice, blocks_of_all_to_all_w_lie_on_the_device) {
-  on_devices(2, [](OneRank& rank) {
+  on_devices(2, [](RankOnDevice& rank) {
     const float me = static_cast<float>(index(rank.comm.rank()));
     const OnDevice in = rank.put({me * 10, me * 10 + 1}), out = rank.put({9, 9});
     const std::size_t counts[] = {1, 1}, displs[] = {0, sizeof(float)};
@@ -115,7 +66,7 @@ TEST(CallsOnDevice, blocks_of_all_to_all_w_lie_on_the_device) {
 }
 
 TEST(CallsOnDevice, ranks_with_and_without_a_device_meet_in_one_call) {
-  on_devices(3, [](OneRank& rank) {
+  on_devices(3, [](RankOnDevice& rank) {
     const anycclComm_t comm = rank.comm.handle();
     const bool on_host = rank.comm.rank() == Rank{0};
     if (on_host) {
@@ -142,7 +93,7 @@ TEST(CallsOnDevice, ranks_with_and_without_a_device_meet_in_one_call) {
 }
 
 TEST(CallsOnDevice, calls_that_differ_are_named_on_all_ranks) {
-  on_devices(2, [](OneRank& rank) {
+  on_devices(2, [](RankOnDevice& rank) {
     const OnDevice x = rank.put({1, 1});
     const anycclComm_t comm = rank.comm.handle();
     EXPECT_REFUSED(
@@ -155,7 +106,7 @@ TEST(CallsOnDevice, calls_that_differ_are_named_on_all_ranks) {
 }
 
 /// Its queue changes the input when `word` is 1, which another thread writes once the call waits.
-void sum_what_comes_late(OneRank& rank, DeviceQueue queue, anycclStream_t stream) {
+void sum_what_comes_late(RankOnDevice& rank, DeviceQueue queue, anycclStream_t stream) {
   const OnDevice x = rank.put({1, 1}), late = rank.put({5, 5}), sum = rank.put({0, 0});
   const Pinned word(*rank.device, 4096);
   EXPECT_OK(rank.device->wait_word(queue, word.word(), 1));
@@ -175,15 +126,16 @@ void sum_what_comes_late(OneRank& rank, DeviceQueue queue, anycclStream_t stream
 }
 
 TEST(CallsOnDevice, earlier_work_of_the_stream_comes_first) {
-  on_devices(2, [](OneRank& rank) { sum_what_comes_late(rank, rank.queue, rank.stream.handle()); });
+  on_devices(
+      2, [](RankOnDevice& rank) { sum_what_comes_late(rank, rank.queue, rank.stream.handle()); });
 }
 
 TEST(CallsOnDevice, without_a_stream_earlier_work_of_the_default_stream_comes_first) {
-  on_devices(2, [](OneRank& rank) { sum_what_comes_late(rank, nullptr, nullptr); });
+  on_devices(2, [](RankOnDevice& rank) { sum_what_comes_late(rank, nullptr, nullptr); });
 }
 
 TEST(CallsOnDevice, an_abort_ends_a_call_that_waits_for_its_stream) {
-  on_devices(2, [](OneRank& rank) {
+  on_devices(2, [](RankOnDevice& rank) {
     const OnDevice x = rank.put({1});
     const Pinned word(*rank.device, 4096);
     EXPECT_OK(rank.device->wait_word(rank.queue, word.word(), 1));
@@ -202,7 +154,7 @@ TEST(CallsOnDevice, an_abort_ends_a_call_that_waits_for_its_stream) {
 }
 
 TEST(CallsOnDevice, a_time_limit_ends_a_call_that_waits_for_its_stream) {
-  on_devices(1, [](OneRank& rank) {
+  on_devices(1, [](RankOnDevice& rank) {
     const OnDevice x = rank.put({1});
     const Pinned word(*rank.device, 4096);
     EXPECT_OK(rank.device->wait_word(rank.queue, word.word(), 1));
@@ -221,7 +173,7 @@ TEST(CallsOnDevice, a_time_limit_ends_a_call_that_waits_for_its_stream) {
 }
 
 TEST(CallsOnDevice, work_of_other_streams_is_not_waited_for) {
-  on_devices(2, [](OneRank& rank) {
+  on_devices(2, [](RankOnDevice& rank) {
     const DeviceQueue other = *rank.device->make_queue(false);
     const Pinned word(*rank.device, 4096);
     EXPECT_OK(rank.device->wait_word(other, word.word(), 1));
@@ -239,7 +191,7 @@ TEST(CallsOnDevice, work_of_other_streams_is_not_waited_for) {
 }
 
 TEST(CallsOnDevice, a_communicator_that_has_failed_keeps_no_other_from_its_calls_in_a_group) {
-  on_devices(2, [](OneRank& rank) {
+  on_devices(2, [](RankOnDevice& rank) {
     auto part = rank.comm.split(0, 0);
     ASSERT_OK(part.status());
     EXPECT_EQ(anycclCommRevoke(part->handle(), ANYCCL_REVOKE_DEFAULT), anycclSuccess);
@@ -279,7 +231,7 @@ TEST(CallsOnDevice, the_queue_of_a_communicator_goes_with_it) {
 }
 
 TEST(CallsOnDevice, the_current_device_of_the_caller_stays) {
-  on_devices(2, [](OneRank& rank) {
+  on_devices(2, [](RankOnDevice& rank) {
     const auto current = [] {
       auto* const get = reinterpret_cast<int (*)(void**)>(
           dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuCtxGetCurrent"));
@@ -296,7 +248,7 @@ TEST(CallsOnDevice, the_current_device_of_the_caller_stays) {
 }
 
 TEST(CallsOnDevice, a_split_has_the_device_and_may_give_it_up) {
-  on_devices(2, [](OneRank& rank) {
+  on_devices(2, [](RankOnDevice& rank) {
     auto part = rank.comm.split(0, 0);
     ASSERT_OK(part.status());
     const OnDevice x = rank.put({2});
@@ -314,97 +266,8 @@ TEST(CallsOnDevice, a_split_has_the_device_and_may_give_it_up) {
   });
 }
 
-TEST(CallsOnDevice, memory_that_does_not_fit_the_call_is_refused) {
-  on_devices(1, [](OneRank& rank) {
-    const OnDevice x = rank.put({1, 2});
-    EXPECT_REFUSED(anycclInvalidArgument, "sendbuff has 8 bytes up to the end",
-                   rank.all_reduce(x.at(), x.at(), 3));
-    const CurrentDevice another(1);
-    const OnDevice there(another, bytes_of_floats({1, 2}));
-    EXPECT_REFUSED(anycclInvalidArgument, "recvbuff lies on device 1, but the communicator has",
-                   rank.all_reduce(x.at(), there.at(), 2));
-    void* const freed = *rank.device->allocate(64);
-    EXPECT_OK(rank.device->release(freed));
-    EXPECT_REFUSED(anycclInvalidArgument, "was it freed?", rank.all_reduce(freed, x.at(), 2));
-  });
-}
-
-TEST(CallsOnDevice, a_stream_that_is_captured_is_refused) {
-  on_devices(1, [](OneRank& rank) {
-    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    const auto begin =
-        reinterpret_cast<int (*)(DeviceQueue, int)>(dlsym(driver, "cuStreamBeginCapture_v2"));
-    const auto end =
-        reinterpret_cast<int (*)(DeviceQueue, void**)>(dlsym(driver, "cuStreamEndCapture"));
-    const OnDevice x = rank.put({1});
-    EXPECT_EQ(begin(rank.queue, 0), 0);
-    EXPECT_REFUSED(anycclInvalidUsage, "captured", rank.all_reduce(x.at(), x.at(), 1));
-    void* graph = nullptr;
-    EXPECT_EQ(end(rank.queue, &graph), 0);
-    EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
-  });
-}
-
-TEST(CallsOnDevice, other_calls_refuse_memory_of_a_device) {
-  on_devices(1, [](OneRank& rank) {
-    const OnDevice x = rank.put({1});
-    const anycclComm_t comm = rank.comm.handle();
-    anycclCall_t call{};
-    call.size = sizeof call;
-    call.collective = anycclCollAllReduce;
-    call.sendbuff = call.recvbuff = x.at();
-    call.count = 1;
-    call.datatype = anycclFloat32;
-    anycclWork_t work = nullptr;
-    anycclPrepared_t prepared = nullptr;
-    anycclWindow_t window = nullptr;
-    const char* const words = "does not take buffers or streams of device 0";
-    EXPECT_REFUSED(anycclUnsupported, words, anycclIssue(&call, comm, &work));
-    EXPECT_REFUSED(anycclUnsupported, words, anycclIssueAll(&call, 1, comm, &work));
-    EXPECT_REFUSED(anycclUnsupported, words, anycclRunFor(&call, comm, 10, &work));
-    EXPECT_REFUSED(anycclUnsupported, words, anycclPrepare(&call, comm, &prepared));
-    EXPECT_REFUSED(anycclUnsupported, words,
-                   anycclAllReducePart(x.at(), x.at(), 1, anycclFloat32, anycclSum, comm, 0, 1));
-    EXPECT_REFUSED(anycclUnsupported, words, anycclCommWindowRegister(comm, x.at(), 4, &window, 0));
-    anycclMessage_t message{};
-    message.count = 1;
-    message.datatype = anycclFloat32;
-    EXPECT_REFUSED(anycclUnsupported, words, anycclRecvFound(x.at(), &message, comm, &work));
-    auto stream = Stream::create();
-    ASSERT_OK(stream.status());
-    EXPECT_REFUSED(
-        anycclUnsupported, words,
-        anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, comm, stream->handle()));
-  });
-}
-
-TEST(CallsOnDevice, a_stream_of_a_device_is_for_calls_alone) {
-  on_devices(1, [](OneRank& rank) {
-    const anycclStream_t stream = rank.stream.handle();
-    const auto is_refused = [](anycclResult_t result) {
-      EXPECT_EQ(result, anycclInvalidUsage);
-      EXPECT_NE(std::string(anycclGetLastError(nullptr)).find("is one of device 0"),
-                std::string::npos);
-    };
-    anycclEvent_t event = nullptr;
-    EXPECT_EQ(anycclEventCreate(&event), anycclSuccess);
-    is_refused(anycclStreamSynchronize(stream));
-    is_refused(anycclStreamQuery(stream));
-    is_refused(anycclStreamWaitEvent(stream, event));
-    is_refused(anycclEventRecord(event, stream));
-    is_refused(anycclLaunchHostFunc(
-        stream, [](void*) {}, nullptr));
-    EXPECT_EQ(anycclEventDestroy(event), anycclSuccess);
-    anycclStream_t none = nullptr;
-    EXPECT_EQ(anycclStreamWrap(&none, 99, nullptr), anycclUnsupported);
-    void* const per_thread = reinterpret_cast<void*>(2);
-    EXPECT_EQ(anycclStreamWrap(&none, 0, per_thread), anycclUnsupported);
-    EXPECT_EQ(none, nullptr);
-  });
-}
-
 TEST(CallsOnDevice, blocks_of_memory_are_used_again_whatever_the_sizes) {
-  on_devices(2, [](OneRank& rank) {
+  on_devices(2, [](RankOnDevice& rank) {
     for (const std::size_t count : {1UL, 100000UL, 5UL, 300000UL, 1UL}) {
       Floats x(count);
       std::iota(x.begin(), x.end(), 0.0F);

@@ -1,0 +1,100 @@
+// Calls that memory or a stream of a device does not fit.
+
+#include <dlfcn.h>
+
+#include "device/rank_on_device.hpp"
+
+namespace anyccl::test {
+namespace {
+
+TEST(RefusalsOnDevice, memory_that_does_not_fit_the_call_is_refused) {
+  on_devices(1, [](RankOnDevice& rank) {
+    const OnDevice x = rank.put({1, 2});
+    EXPECT_REFUSED(anycclInvalidArgument, "sendbuff has 8 bytes up to the end",
+                   rank.all_reduce(x.at(), x.at(), 3));
+    const CurrentDevice another(1);
+    const OnDevice there(another, bytes_of_floats({1, 2}));
+    EXPECT_REFUSED(anycclInvalidArgument, "recvbuff lies on device 1, but the communicator has",
+                   rank.all_reduce(x.at(), there.at(), 2));
+    void* const freed = *rank.device->allocate(64);
+    EXPECT_OK(rank.device->release(freed));
+    EXPECT_REFUSED(anycclInvalidArgument, "was it freed?", rank.all_reduce(freed, x.at(), 2));
+  });
+}
+
+TEST(RefusalsOnDevice, a_stream_that_is_captured_is_refused) {
+  on_devices(1, [](RankOnDevice& rank) {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    const auto begin =
+        reinterpret_cast<int (*)(DeviceQueue, int)>(dlsym(driver, "cuStreamBeginCapture_v2"));
+    const auto end =
+        reinterpret_cast<int (*)(DeviceQueue, void**)>(dlsym(driver, "cuStreamEndCapture"));
+    const OnDevice x = rank.put({1});
+    EXPECT_EQ(begin(rank.queue, 0), 0);
+    EXPECT_REFUSED(anycclInvalidUsage, "captured", rank.all_reduce(x.at(), x.at(), 1));
+    void* graph = nullptr;
+    EXPECT_EQ(end(rank.queue, &graph), 0);
+    EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
+  });
+}
+
+TEST(RefusalsOnDevice, other_calls_refuse_memory_of_a_device) {
+  on_devices(1, [](RankOnDevice& rank) {
+    const OnDevice x = rank.put({1});
+    const anycclComm_t comm = rank.comm.handle();
+    anycclCall_t call{};
+    call.size = sizeof call;
+    call.collective = anycclCollAllReduce;
+    call.sendbuff = call.recvbuff = x.at();
+    call.count = 1;
+    call.datatype = anycclFloat32;
+    anycclWork_t work = nullptr;
+    anycclPrepared_t prepared = nullptr;
+    anycclWindow_t window = nullptr;
+    const char* const words = "does not take buffers or streams of device 0";
+    EXPECT_REFUSED(anycclUnsupported, words, anycclIssue(&call, comm, &work));
+    EXPECT_REFUSED(anycclUnsupported, words, anycclIssueAll(&call, 1, comm, &work));
+    EXPECT_REFUSED(anycclUnsupported, words, anycclRunFor(&call, comm, 10, &work));
+    EXPECT_REFUSED(anycclUnsupported, words, anycclPrepare(&call, comm, &prepared));
+    EXPECT_REFUSED(anycclUnsupported, words,
+                   anycclAllReducePart(x.at(), x.at(), 1, anycclFloat32, anycclSum, comm, 0, 1));
+    EXPECT_REFUSED(anycclUnsupported, words, anycclCommWindowRegister(comm, x.at(), 4, &window, 0));
+    anycclMessage_t message{};
+    message.count = 1;
+    message.datatype = anycclFloat32;
+    EXPECT_REFUSED(anycclUnsupported, words, anycclRecvFound(x.at(), &message, comm, &work));
+    auto stream = Stream::create();
+    ASSERT_OK(stream.status());
+    EXPECT_REFUSED(
+        anycclUnsupported, words,
+        anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, comm, stream->handle()));
+  });
+}
+
+TEST(RefusalsOnDevice, a_stream_of_a_device_is_for_calls_alone) {
+  on_devices(1, [](RankOnDevice& rank) {
+    const anycclStream_t stream = rank.stream.handle();
+    const auto is_refused = [](anycclResult_t result) {
+      EXPECT_EQ(result, anycclInvalidUsage);
+      EXPECT_NE(std::string(anycclGetLastError(nullptr)).find("is one of device 0"),
+                std::string::npos);
+    };
+    anycclEvent_t event = nullptr;
+    EXPECT_EQ(anycclEventCreate(&event), anycclSuccess);
+    is_refused(anycclStreamSynchronize(stream));
+    is_refused(anycclStreamQuery(stream));
+    is_refused(anycclStreamWaitEvent(stream, event));
+    is_refused(anycclEventRecord(event, stream));
+    is_refused(anycclLaunchHostFunc(
+        stream, [](void*) {}, nullptr));
+    EXPECT_EQ(anycclEventDestroy(event), anycclSuccess);
+    anycclStream_t none = nullptr;
+    EXPECT_EQ(anycclStreamWrap(&none, 99, nullptr), anycclUnsupported);
+    void* const per_thread = reinterpret_cast<void*>(2);
+    EXPECT_EQ(anycclStreamWrap(&none, 0, per_thread), anycclUnsupported);
+    EXPECT_EQ(none, nullptr);
+  });
+}
+
+}  // namespace
+}  // namespace anyccl::test
