@@ -31,17 +31,17 @@ TEST(CudaDevice, the_device_in_use_is_that_of_the_thread) {
 TEST(CudaDevice, facts_tell_kinds_of_memory_apart) {
   const CurrentDevice device(1);
   void* const memory = *device->allocate(1000);
-  const MemoryFacts facts = device->facts(static_cast<std::byte*>(memory) + 999);
+  const MemoryFacts facts = *device->facts(static_cast<std::byte*>(memory) + 999);
   EXPECT_EQ(facts.kind, MemoryKind::device);
   EXPECT_EQ(facts.device, 1);
   EXPECT_EQ(facts.begin, reinterpret_cast<std::uintptr_t>(memory));
   EXPECT_EQ(facts.bytes, 1000);
   const Pinned pinned(*device, 4096);
-  EXPECT_EQ(device->facts(pinned.at() + 4095).kind, MemoryKind::pinned);
-  EXPECT_EQ(device->facts(&facts).kind, MemoryKind::host);
-  EXPECT_EQ(device->facts(nullptr).kind, MemoryKind::host);
+  EXPECT_EQ(device->facts(pinned.at() + 4095)->kind, MemoryKind::pinned);
+  EXPECT_EQ(device->facts(&facts)->kind, MemoryKind::host);
+  EXPECT_EQ(device->facts(nullptr)->kind, MemoryKind::host);
   EXPECT_OK(device->release(memory));
-  EXPECT_EQ(device->facts(memory).kind, MemoryKind::host);
+  EXPECT_EQ(device->facts(memory)->kind, MemoryKind::host);
 }
 
 TEST(CudaDevice, memory_is_pinned_once_for_all_that_ask) {

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <barrier>
 #include <fstream>
 #include <iterator>
 
@@ -47,6 +48,7 @@ TEST(FailingDevice, a_communicator_does_not_start_a_driver_that_is_loaded) {
 void expect_named_failure(const std::string& fault, const std::string& words) {
   expect_in_child({{"FAIL", fault}}, [&] {
     std::atomic<int> named = 0;
+    std::barrier both(2);
     const CurrentDevice current(0);
     run_ranks(2, [&](Communicator& comm) {
       const auto device = open_device(device_of(comm));
@@ -54,6 +56,7 @@ void expect_named_failure(const std::string& fault, const std::string& words) {
       ASSERT_OK((*device)->enter());
       const auto x = (*device)->allocate(4096);
       ASSERT_OK(x.status());
+      both.arrive_and_wait();  // the other rank has memory, too, before a device is lost
       const anycclResult_t result =
           anycclAllReduce(*x, *x, 1024, anycclFloat32, anycclSum, comm.handle(), nullptr);
       EXPECT_NE(result, anycclSuccess);
@@ -83,6 +86,10 @@ TEST(FailingDevice, an_event_that_cannot_be_recorded_ends_the_call_on_all_ranks)
 }
 TEST(FailingDevice, a_lost_device_ends_the_call_on_all_ranks) {
   expect_named_failure("lost:1", "CUDA_ERROR_LAUNCH_FAILED");
+}
+
+TEST(FailingDevice, a_driver_that_cannot_tell_what_memory_is_ends_the_call_on_all_ranks) {
+  expect_named_failure("cuPointerGetAttributes:1", "cuPointerGetAttributes");
 }
 
 TEST(FailingDevice, no_device_is_named) {

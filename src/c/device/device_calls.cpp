@@ -113,9 +113,11 @@ Result<bool> run_on_device(const Call& call, anycclComm_t handle, anycclStream_t
 Status need_host_memory(const DeviceCopies* copies, std::initializer_list<const void*> buffers) {
   if (copies == nullptr || copies->is_inherited()) return {};
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(copies->device()));
-  for (const void* const buffer : buffers)
-    if (buffer != nullptr && copies->device().facts(buffer).kind == MemoryKind::device)
-      return refuse(*copies, "this call");
+  for (const void* const buffer : buffers) {
+    if (buffer == nullptr) continue;
+    ANYCCL_TRY(const MemoryFacts facts, copies->device().facts(buffer));
+    if (facts.kind == MemoryKind::device) return refuse(*copies, "this call");
+  }
   return {};
 }
 

@@ -78,7 +78,7 @@ Status check_end(const Device& device, const Side& side, MemoryFacts facts) {
   const auto begin = reinterpret_cast<std::uintptr_t>(side.first()), end = begin + side.bytes();
   while (facts.bytes > 0 && facts.begin + facts.bytes < end) {
     const std::uintptr_t next = facts.begin + facts.bytes;
-    facts = device.facts(reinterpret_cast<const void*>(next));
+    ANYCCL_TRY(facts, device.facts(reinterpret_cast<const void*>(next)));
     if (facts.kind == MemoryKind::device && facts.device == device.number() && facts.begin == next)
       continue;
     return error(Code::invalid_argument,
@@ -92,7 +92,7 @@ Status check_end(const Device& device, const Side& side, MemoryFacts facts) {
 /// Whether the side must be copied. Errors: see DeviceCall::make().
 Result<bool> needs_copies(const Device& device, const Side& side) {
   if (!side.is_used()) return false;
-  const MemoryFacts facts = device.facts(side.first());
+  ANYCCL_TRY(const MemoryFacts facts, device.facts(side.first()));
   if (facts.kind == MemoryKind::pinned) return false;
   if (facts.kind == MemoryKind::host) {
     if (is_readable(side.first()) && is_readable(side.first() + side.bytes() - 1)) return false;

@@ -61,7 +61,7 @@ class Device {
   virtual void leave() = 0;
 
   /// Any address; of memory that was freed, what the driver says.
-  virtual MemoryFacts facts(const void* memory) const = 0;
+  virtual Result<MemoryFacts> facts(const void* memory) const = 0;
   virtual Result<void*> allocate(std::size_t bytes) = 0;
   virtual Status release(void* memory) = 0;
   /// Lets queues copy from and, unless `read_only`, to `host`, whole pages that stay mapped until

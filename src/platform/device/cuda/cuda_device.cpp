@@ -62,17 +62,19 @@ void CudaDevice::leave() {
   driver_.cuCtxPopCurrent_v2(&ours);
 }
 
-MemoryFacts CudaDevice::facts(const void* memory) const {
+Result<MemoryFacts> CudaDevice::facts(const void* memory) const {
   unsigned type = 0, managed = 0;
   int device = -1;
   Address begin = 0;
   std::size_t bytes = 0;
   int what[] = {kMemoryType, kIsManaged, kDeviceOrdinal, kRangeStart, kRangeSize};
   void* values[] = {&type, &managed, &device, &begin, &bytes};
-  // The driver gives zeros for memory that it does not know.
   const Error code =
       driver_.cuPointerGetAttributes(std::size(what), what, values, address_of(memory));
-  if (code != kSuccess || type == 0) return {};
+  // The driver gives zeros for memory that it does not know, or finds no value.
+  if (code == kInvalidValue) return MemoryFacts{};
+  ANYCCL_CHECK(driver_.check(code, "cuPointerGetAttributes"));
+  if (type == 0) return MemoryFacts{};
   MemoryFacts facts{MemoryKind::pinned, device, static_cast<std::uintptr_t>(begin), bytes};
   if (managed != 0)
     facts.kind = MemoryKind::managed;

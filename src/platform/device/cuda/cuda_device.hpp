@@ -23,7 +23,7 @@ class CudaDevice final : public Device {
   Status enter() override;
   void leave() override;
 
-  MemoryFacts facts(const void* memory) const override;
+  Result<MemoryFacts> facts(const void* memory) const override;
   Result<void*> allocate(std::size_t bytes) override;
   Status release(void* memory) override;
   Status pin(void* host, std::size_t bytes, bool read_only) override;
