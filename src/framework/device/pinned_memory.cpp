@@ -13,7 +13,7 @@
 namespace anyccl {
 namespace {
 
-constexpr std::size_t kLeast = std::size_t{64} << 10;
+constexpr std::size_t kLeastBlock = std::size_t{64} << 10;
 
 /// Pages that a forked child does not get: the device would write to its parent's.
 Result<std::byte*> map_pages(std::size_t bytes) {
@@ -63,7 +63,7 @@ Result<PinnedMemory::Block*> PinnedMemory::take(std::size_t bytes) {
 Result<PinnedMemory::Block*> PinnedMemory::add(std::size_t bytes) {
   auto block = std::make_unique<Block>();
   blocks_.reserve(blocks_.size() + 1);
-  block->bytes = std::bit_ceil(std::max(bytes, kLeast));
+  block->bytes = std::bit_ceil(std::max(bytes, kLeastBlock));
   ANYCCL_TRY(block->at, map_pages(block->bytes));
   const Status pinned = device_->pin(block->at, block->bytes, false);
   const auto moment = pinned.ok() ? device_->make_moment() : Result<DeviceMoment>(Status(pinned));
