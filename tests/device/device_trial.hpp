@@ -2,6 +2,8 @@
 // One call of one rank, once with its buffers in memory of the host and once on a device: both must
 // come to the same bytes, those included that the call does not write.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <memory>
 #include <random>
