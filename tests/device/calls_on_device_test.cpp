@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "device/rank_on_device.hpp"
+#include "platform/device/cuda/driver_api.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -233,15 +234,15 @@ TEST(CallsOnDevice, the_queue_of_a_communicator_goes_with_it) {
 TEST(CallsOnDevice, the_current_device_of_the_caller_stays) {
   on_devices(2, [](RankOnDevice& rank) {
     const auto current = [] {
-      auto* const get = reinterpret_cast<int (*)(void**)>(
+      auto* const get = reinterpret_cast<cuda::Error (*)(cuda::Context*)>(
           dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuCtxGetCurrent"));
-      void* context = nullptr;
+      cuda::Context context = nullptr;
       EXPECT_EQ(get(&context), 0);
       return context;
     };
     const OnDevice x = rank.put({1});
     const CurrentDevice another(1 - rank.device->number());
-    const void* const before = current();
+    const cuda::Context before = current();
     EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
     EXPECT_EQ(current(), before);
   });

@@ -70,7 +70,7 @@ class OnDevice {
         bytes_(bytes.size()),
         at_(*device->allocate(std::max<std::size_t>(bytes_, 1))) {
     const Pinned copy(*device, bytes_ + 1);
-    std::memcpy(copy.at(), bytes.data(), bytes_);
+    std::copy(bytes.begin(), bytes.end(), copy.at());
     move(at_, copy.at());
   }
   ~OnDevice() { EXPECT_OK(device_->release(at_)); }

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "device/rank_on_device.hpp"
+#include "platform/device/cuda/driver_api.hpp"
 
 namespace anyccl::test {
 namespace {
@@ -25,15 +26,16 @@ TEST(RefusalsOnDevice, memory_that_does_not_fit_the_call_is_refused) {
 TEST(RefusalsOnDevice, a_stream_that_is_captured_is_refused) {
   on_devices(1, [](RankOnDevice& rank) {
     void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    const auto begin =
-        reinterpret_cast<int (*)(DeviceQueue, int)>(dlsym(driver, "cuStreamBeginCapture_v2"));
-    const auto end =
-        reinterpret_cast<int (*)(DeviceQueue, void**)>(dlsym(driver, "cuStreamEndCapture"));
+    const auto begin = reinterpret_cast<cuda::Error (*)(cuda::Stream, int)>(
+        dlsym(driver, "cuStreamBeginCapture_v2"));
+    const auto end = reinterpret_cast<cuda::Error (*)(cuda::Stream, void**)>(
+        dlsym(driver, "cuStreamEndCapture"));
     const OnDevice x = rank.put({1});
-    EXPECT_EQ(begin(rank.queue, 0), 0);
+    const auto stream = reinterpret_cast<cuda::Stream>(rank.queue);
+    EXPECT_EQ(begin(stream, 0), 0);
     EXPECT_REFUSED(anycclInvalidUsage, "captured", rank.all_reduce(x.at(), x.at(), 1));
     void* graph = nullptr;
-    EXPECT_EQ(end(rank.queue, &graph), 0);
+    EXPECT_EQ(end(stream, &graph), 0);
     EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
   });
 }
