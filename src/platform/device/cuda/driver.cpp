@@ -1,8 +1,10 @@
 #include "platform/device/cuda/driver.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <string>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/per_process.hpp"
@@ -11,6 +13,17 @@ namespace anyccl::cuda {
 namespace {
 
 constexpr const char* kLibrary = "libcuda.so.1";
+
+/// Whether the process has it already.
+bool is_loaded() {
+  const auto is_driver = [](dl_phdr_info* module, std::size_t, void*) {
+    const char* const name = module->dlpi_name;
+    return name != nullptr && std::string_view(name).find("libcuda.so") != std::string_view::npos
+               ? 1
+               : 0;
+  };
+  return dl_iterate_phdr(is_driver, nullptr) != 0;
+}
 
 /// The driver, or why there is none.
 struct Loaded {
@@ -57,6 +70,8 @@ Result<const Driver*> load_driver() {
 }
 
 Context current_context() {
+  // ThreadSanitizer's dlopen() must not meet its own in dl_iterate_phdr() of another thread.
+  if (!is_loaded()) return nullptr;
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
   const auto get = reinterpret_cast<Error (*)(Context*)>(dlsym(library, "cuCtxGetCurrent"));
