@@ -114,6 +114,8 @@ void sum_what_comes_late(RankOnDevice& rank, DeviceQueue queue, anycclStream_t s
   EXPECT_OK(rank.device->copy(queue, x.at(), late.at(), 2 * sizeof(float)));
   std::atomic<bool> returned = false;
   std::jthread other([&] {
+    // Nothing shows from outside that the call waits. A call that does not wait would mostly be over
+    // by then, and its sum would be the early one; one that waits passes, however slow the machine.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_FALSE(returned.load());
     __atomic_store_n(word.word(), 1U, __ATOMIC_RELEASE);
@@ -141,6 +143,7 @@ TEST(CallsOnDevice, an_abort_ends_a_call_that_waits_for_its_stream) {
     const Pinned word(*rank.device, 4096);
     EXPECT_OK(rank.device->wait_word(rank.queue, word.word(), 1));
     std::jthread other([&] {
+      // So that the abort mostly meets a call that waits; one that begins later is Aborted, too.
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       EXPECT_OK(rank.comm.abort());
     });

@@ -52,7 +52,7 @@ typedef enum {
   ncclSystemError = 2,
   ncclInternalError = 3, /* Also of a communicator that was aborted or revoked. */
   ncclInvalidArgument = 4,
-  ncclInvalidUsage = 5, /* Also what is not supported. */
+  ncclInvalidUsage = 5, /* Also a call that is not supported. */
   ncclRemoteError = 6,  /* Also a time limit that has passed. */
   ncclInProgress = 7,
   ncclNumResults = 8

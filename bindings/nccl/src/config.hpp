@@ -13,7 +13,7 @@ struct CallConfig {
   anycclConfig_t* get() { return is_given ? &fields : nullptr; }
 };
 
-/// Reads what has an effect here, from as many bytes as the version of the program has. `given` may
+/// Reads the fields that have an effect here, from as many bytes as the version of the program has. `given` may
 /// be null. Errors, kept for `comm`: invalid argument, for a wrong magic number or size.
 ncclResult_t read_config(const ncclConfig_t* given, ncclComm_t comm, CallConfig& config);
 
