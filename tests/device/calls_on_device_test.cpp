@@ -114,8 +114,8 @@ void sum_what_comes_late(RankOnDevice& rank, DeviceQueue queue, anycclStream_t s
   EXPECT_OK(rank.device->copy(queue, x.at(), late.at(), 2 * sizeof(float)));
   std::atomic<bool> returned = false;
   std::jthread other([&] {
-    // Nothing shows from outside that the call waits. A call that does not wait would mostly be over
-    // by then, and its sum would be the early one; one that waits passes, however slow the machine.
+    // Nothing shows from outside that the call waits. A call that does not wait would mostly be
+    // over by then, with the early sum; one that waits passes, however slow the machine.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_FALSE(returned.load());
     __atomic_store_n(word.word(), 1U, __ATOMIC_RELEASE);

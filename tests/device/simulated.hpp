@@ -86,8 +86,8 @@ inline bool is_done(cuda::Stream stream) {
 inline bool becomes_done(cuda::Stream stream) {
   return becomes_true([&] { return is_done(stream); });
 }
-/// Whether it is still false after a time in which it would become true if nothing held it up. That
-/// nothing happens can only be seen by waiting: on a slow machine this notices less, and never more.
+/// Whether it is still false after a time in which it would become true if nothing held it up. Only
+/// a wait shows that nothing happens: on a slow machine this notices less, and never more.
 inline bool stays_false(const std::function<bool()>& condition) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   return !condition();
