@@ -14,7 +14,8 @@ struct CallConfig {
 };
 
 /// Reads the fields that have an effect here, from as many bytes as the version of the program has.
-/// `given` may be null. Errors, kept for `comm`: invalid argument, for a wrong magic number or size.
+/// `given` may be null. Errors, kept for `comm`: invalid argument, for a wrong magic number or
+/// size.
 ncclResult_t read_config(const ncclConfig_t* given, ncclComm_t comm, CallConfig& config);
 
 /// The version of NCCL that the program was built for, as far as its configurations have told; else
