@@ -14,22 +14,26 @@ extern "C" {
  * one; a communicator that is made of another one has its device. All others have none, and no
  * driver is loaded for them. Ranks may differ in it.
  *
- * With a device, the buffers of collectives and messages, blocking, in groups and with a stream of
- * anycclStreamWrap, may lie in memory of that device, in managed memory, or in memory of the host,
- * input and output apart. A call with such a stream, or with memory of the device, returns when its
- * result is there: it waits for earlier work of the stream, with `stream` NULL of the device's
- * default stream, copies the input to the host, does the same call there, and copies the result
- * back. In a group this begins at its end, inputs first, so that no call of it sees there what
- * another one writes. The caller's current device stays as it is.
+ * With a device, the buffers of collectives and messages, blocking, in groups, issued, prepared and
+ * with a stream of anycclStreamWrap, may lie in memory of that device, in managed memory, or in
+ * memory of the host, input and output apart. A call with such a stream, or with memory of the
+ * device, waits for earlier work of the stream, with `stream` NULL of the device's default stream,
+ * copies the input to the host, does the same call there, and copies the result back. A blocking
+ * one returns when its result is there. In a group this begins at its end, inputs first, so that no
+ * call of it sees there what another one writes. The caller's current device stays as it is.
+ *
+ * One that is issued (anycclIssue, anycclIssueAll, anycclRunFor) or started (anycclStart,
+ * anycclStartAll) does all this in the background: its input is copied when the work is done that
+ * the stream has by then, and its work is complete when the result is on the device. No stream
+ * waits for that: wait for the work before later work of a stream uses the result.
  *
  * Errors, besides those of the call: InvalidArgument for memory of another device, for a buffer
  * whose allocation ends before it does, and for memory that neither the host nor the device knows,
  * as after a free; InvalidUsage for a stream that is being captured. DeviceError, with the function
- * of the driver that failed, fails the communicator. Unsupported for memory of a device in calls
- * that are issued, prepared or run for a time (anycclIssue, anycclPrepare, anycclRunFor), in parts
- * of threads, in streams of anycclStreamCreate, windows, routings and coded AllReduces. Calls of a
- * communicator without a device, and those without a communicator, do not ask what memory is: with
- * memory of a device they crash. */
+ * of the driver that failed, fails the communicator. Unsupported for memory of a device in parts of
+ * threads, anycclRecvFound, streams of anycclStreamCreate, windows, routings and coded AllReduces.
+ * Calls of a communicator without a device, and those without a communicator, do not ask what
+ * memory is: with memory of a device they crash. */
 #define ANYCCL_NO_DEVICE (-1)
 /* From now on `comm` has this device, numbered as cuDeviceGet does, or none. Local; no other thread
  * is in a call on `comm`. Errors: Unsupported where there is no driver, or no such device. */
@@ -40,8 +44,9 @@ ANYCCL_API anycclResult_t anycclCommGetDevice(anycclComm_t comm, int* device);
 /* *stream stands for a stream of a device (a CUstream, which a cudaStream_t is): `native`, of
  * device number `device`; NULL is the default stream. Calls of communicators with that device take
  * it, see above. It is no queue of this library: other calls with it, but for anycclStreamDestroy,
- * which leaves `native` alone, are InvalidUsage. `native` is not used here, but must live while
- * calls have it. Errors: Unsupported as anycclCommSetDevice. */
+ * which leaves `native` alone, are InvalidUsage. `native` is not used here, but must live until
+ * calls that have it return, and prepared ones are freed. Errors: Unsupported as
+ * anycclCommSetDevice. */
 ANYCCL_API anycclResult_t anycclStreamWrap(anycclStream_t* stream, int device, void* native);
 
 #ifdef __cplusplus

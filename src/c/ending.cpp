@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "c/handle.hpp"
+#include "framework/device/issued_device_calls.hpp"
 #include "runtime/members/agreement.hpp"
 
 namespace anyccl {
@@ -98,6 +99,14 @@ void give_up(const Comm& comm) {
   if (!comm.failure().ok()) Agreement::decline(comm, inheritance_of(comm));
 }
 
+/// Returns when nothing of the team is open, also on a device; see Team::finish().
+Status finish(Team& team, const DeviceCopies* copies, Deadline deadline = {}) {
+  Status ended = team.finish(deadline);
+  if (copies != nullptr && !copies->is_inherited())
+    IssuedDeviceCalls::of_process().await_end(team.first());
+  return ended;
+}
+
 /// An abort by another thread meanwhile ends the wait for what is open.
 Status destroy(anycclComm_t comm) {
   ANYCCL_CHECK(begin_end(*comm));
@@ -105,11 +114,12 @@ Status destroy(anycclComm_t comm) {
   std::unique_lock lock(comm->mutex);
   const std::shared_ptr<Team> team = comm->team;
   const CommPtr kept = comm->comm;
+  const std::shared_ptr<DeviceCopies> copies = comm->copies;
   const bool is_finalized = comm->finalized, is_agreed = comm->agreement != nullptr;
   comm->agreement = nullptr;  // which keeps links that are to be closed
   lock.unlock();
   if (team != nullptr) {
-    if (!is_finalized) ended = team->finish();
+    if (!is_finalized) ended = finish(*team, copies.get());
     if (!is_agreed) give_up(team->first());
     if (comm->background_progress || kept->membership().verify_later)
       background_progress().forget(*kept);
@@ -160,14 +170,15 @@ Status finalize(anycclComm& handle, std::chrono::milliseconds time) {
   }
   handle.finalized = true;
   const std::shared_ptr<Team> finished = handle.team;
+  const std::shared_ptr<DeviceCopies> copies = handle.copies;
   if (!handle.blocking)
-    handle.background.own = Background::start([finished, deadline]() -> Result<CommPtr> {
-      ANYCCL_CHECK(finished->finish(deadline));
+    handle.background.own = Background::start([finished, copies, deadline]() -> Result<CommPtr> {
+      ANYCCL_CHECK(finish(*finished, copies.get(), deadline));
       return CommPtr();
     });
   lock.unlock();
   if (!handle.blocking) return Status(Code::in_progress, "the communicator is being finalized");
-  const Status ended = finished->finish(deadline);
+  const Status ended = finish(*finished, copies.get(), deadline);
   close_communicator(handle);
   return ended;
 }

@@ -36,7 +36,7 @@ Status add(const BlockMessage& message, anycclComm_t comm, anycclStream_t stream
   else
     call.output = const_cast<std::byte*>(bytes);  // it was not const
   if (may_be_on_device(*comm, stream)) {
-    ANYCCL_TRY(const bool was_added, run_on_device(call, comm, stream, false));
+    ANYCCL_TRY(const bool was_added, run_on_device(call, comm, stream, nullptr));
     if (was_added) return {};
   }
   if (stream == nullptr) ANYCCL_CHECK(check_wait({.comm = comm->comm.get(), .call = &call}));

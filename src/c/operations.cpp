@@ -30,7 +30,7 @@ anycclResult_t run_or_add(const Call& call, anycclComm_t comm, anycclStream_t st
     if (comm == nullptr || !comm->open.load(std::memory_order_seq_cst))
       ANYCCL_CHECK(need_comm(comm));
     if (may_be_on_device(*comm, stream)) {
-      ANYCCL_TRY(const bool was_run, run_on_device(call, comm, stream, handover != nullptr));
+      ANYCCL_TRY(const bool was_run, run_on_device(call, comm, stream, handover));
       if (was_run) return {};
     }
     if (stream != nullptr) return launch_in_stream(call, comm, stream);
@@ -297,12 +297,17 @@ anycclResult_t anycclIssue(const anycclCall_t* asked, anycclComm_t comm, anycclW
     ANYCCL_CHECK(need(work, "work"));
     *work = nullptr;
     ANYCCL_TRY(const Call call, read_call(asked, comm));
-    ANYCCL_CHECK(need_host_memory(comm, {call.input, call.output}));
-    if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
-    ANYCCL_TRY(std::shared_ptr<Operation> operation,
-               asked->stream == nullptr ? comm->comm->issue(call)
-                                        : issue_in_stream(call, comm, asked->stream));
-    if (asked->stream == nullptr) {
+    std::shared_ptr<Operation> operation;
+    if (may_be_on_device(*comm, asked->stream)) {
+      ANYCCL_TRY(operation, issue_on_device(call, comm, asked->stream));
+    }
+    const bool is_on_device = operation != nullptr;
+    if (asked->stream != nullptr && !is_on_device) ANYCCL_CHECK(need_stream(asked->stream));
+    if (!is_on_device) {
+      ANYCCL_TRY(operation, asked->stream == nullptr ? comm->comm->issue(call)
+                                                     : issue_in_stream(call, comm, asked->stream));
+    }
+    if (asked->stream == nullptr || is_on_device) {
       ANYCCL_TRY(*work, work_of(comm, std::move(operation), call));
     } else {
       *work = new anycclWork{comm->comm, std::move(operation), call.collective};
@@ -322,19 +327,14 @@ anycclResult_t anycclIssueAll(const anycclCall_t* asked, size_t count, anycclCom
     std::vector<Call> calls;
     for (std::size_t i = 0; i < count; ++i) {
       ANYCCL_TRY(calls.emplace_back(), read_call(asked + i, comm));
-      ANYCCL_CHECK(need_host_memory(comm, {calls[i].input, calls[i].output}));
       if (asked[i].stream != nullptr)
         return error(Code::invalid_usage, "call {} has a stream: use anycclGroupStart", i);
     }
-    std::vector<const Call*> pointers;
-    for (const Call& call : calls) pointers.push_back(&call);
-    Comm::IssuedCalls issued = comm->comm->issue_all(pointers);
+    ANYCCL_TRY(Comm::IssuedCalls issued, issue_all(calls, comm));
     Status first;
-    auto next = issued.begin();
     for (std::size_t i = 0; i < count; ++i) {
-      auto operation = calls[i].is_point_to_point() ? comm->comm->issue(calls[i]) : *next++;
-      const auto work = operation.ok() ? work_of(comm, *std::move(operation), calls[i])
-                                       : Result<anycclWork_t>(operation.status());
+      const auto work = issued[i].ok() ? work_of(comm, *std::move(issued[i]), calls[i])
+                                       : Result<anycclWork_t>(issued[i].status());
       if (work.ok())
         works[i] = *work;
       else if (first.ok())

@@ -11,8 +11,11 @@
 struct anycclPrepared {
   anyccl::CommPtr comm;
   std::shared_ptr<anyccl::PersistentRequest> call;
-  std::shared_ptr<anyccl::HostStream> stream;  // null: none
+  std::shared_ptr<anyccl::HostStream> stream;  // null: none, or one of a device
   anyccl::Collective collective;
+  std::shared_ptr<anyccl::DeviceCall> staged = nullptr;  // null: all is memory of the host
+  std::shared_ptr<anyccl::Operation> last = nullptr;     // of its last start, if it is staged
+  std::atomic<bool> is_starting = false;                 // by some thread, if it is staged
 };
 
 namespace anyccl {
@@ -35,21 +38,61 @@ Status check_all(const anycclPrepared_t* prepared, std::size_t count) {
   return {};
 }
 
+/// Gives a staged call its place, unless it is under way. Then no other thread does until
+/// `is_starting` is false again.
+Status begin_start(anycclPrepared& prepared) {
+  const bool is_taken = prepared.is_starting.exchange(true, std::memory_order_acquire);
+  Status status;
+  if (is_taken || (prepared.last != nullptr && !prepared.last->done()))
+    status = is_open_still();
+  else
+    status = take_place(*prepared.staged, *prepared.comm);
+  if (!status.ok() && !is_taken) prepared.is_starting.store(false, std::memory_order_release);
+  return status;
+}
+
+/// Those of one communicator that are started together.
+struct Starts {
+  std::vector<std::size_t> places;  // in the caller's arrays
+  std::vector<PersistentRequest*> calls;
+  std::vector<Gate> gates;
+  StagedCalls staged;
+
+  void add(std::size_t place, const anycclPrepared& one) {
+    places.push_back(place);
+    calls.push_back(one.call.get());
+    gates.push_back(gate_of(one.staged));
+    staged.push_back(one.staged);
+  }
+};
+
 /// Starts those of one communicator, which are at these places. Returns the first error; the others
 /// are started, and works[place] of one that fails is left alone.
 Status start_together(const anycclPrepared_t* prepared, const std::vector<std::size_t>& places,
                       anycclWork_t* works) {
   const CommPtr& comm = prepared[places[0]]->comm;
-  std::vector<PersistentRequest*> calls;
-  for (const std::size_t place : places) calls.push_back(prepared[place]->call.get());
-  Comm::IssuedCalls started = PersistentRequest::start_all(calls);
+  Starts starts;
   Status first;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const auto work = started[i].ok()
-                          ? make_work(comm, *std::move(started[i]), prepared[places[i]]->collective)
-                          : Result<anycclWork_t>(started[i].status());
+  for (const std::size_t place : places) {
+    anycclPrepared& one = *prepared[place];
+    if (Status ready = one.staged == nullptr ? Status() : begin_start(one); ready.ok())
+      starts.add(place, one);
+    else if (first.ok())
+      first = std::move(ready);
+  }
+  if (starts.calls.empty()) return first;
+  Comm::IssuedCalls started = PersistentRequest::start_all(starts.calls, starts.gates);
+  put_copies_around(started, starts.staged, comm);
+  for (std::size_t i = 0; i < started.size(); ++i) {
+    anycclPrepared& one = *prepared[starts.places[i]];
+    if (one.staged != nullptr) {
+      if (started[i].ok()) one.last = *started[i];
+      one.is_starting.store(false, std::memory_order_release);
+    }
+    const auto work = started[i].ok() ? make_work(comm, *std::move(started[i]), one.collective)
+                                      : Result<anycclWork_t>(started[i].status());
     if (work.ok())
-      works[places[i]] = *work;
+      works[starts.places[i]] = *work;
     else if (first.ok())
       first = work.status();
   }
@@ -68,13 +111,17 @@ anycclResult_t anycclPrepare(const anycclCall_t* asked, anycclComm_t comm,
     ANYCCL_CHECK(need(prepared, "prepared"));
     *prepared = nullptr;
     ANYCCL_TRY(const Call call, read_call(asked, comm));
-    ANYCCL_CHECK(need_host_memory(comm, {call.input, call.output}));
-    if (asked->stream != nullptr) ANYCCL_CHECK(need_stream(asked->stream));
-    ANYCCL_TRY(auto kept, PersistentRequest::prepare(*comm->comm, call));
+    std::shared_ptr<DeviceCall> staged;
+    if (may_be_on_device(*comm, asked->stream)) {
+      ANYCCL_TRY(staged, stage(call, comm, asked->stream));
+    }
+    if (asked->stream != nullptr && staged == nullptr) ANYCCL_CHECK(need_stream(asked->stream));
+    ANYCCL_TRY(auto kept,
+               PersistentRequest::prepare(*comm->comm, staged == nullptr ? call : staged->call()));
     comm->background_progress = true;
     *prepared = new anycclPrepared{comm->comm, std::move(kept),
                                    asked->stream == nullptr ? nullptr : asked->stream->stream,
-                                   call.collective};
+                                   call.collective, std::move(staged)};
     return {};
   });
 }
@@ -89,6 +136,7 @@ anycclResult_t anycclStart(anycclPrepared_t prepared, anycclWork_t* work) {
       ANYCCL_TRY(*work, start_in_stream(*prepared));
       return {};
     }
+    if (prepared->staged != nullptr) return start_together(&prepared, {0}, work);
     ANYCCL_TRY(std::shared_ptr<Operation> operation, prepared->call->start());
     ANYCCL_TRY(*work, make_work(prepared->comm, std::move(operation), prepared->collective));
     return {};

@@ -151,7 +151,7 @@ anycclResult_t anycclWorkSource(anycclWork_t work, int* rank) {
     ANYCCL_CHECK(need(rank, "rank"));
     if (work->collective != Collective::recv || !work->operation->done())
       return error(Code::invalid_usage, "the work is not a receive, or not complete");
-    *rank = index(static_cast<const MessageRequest&>(*work->operation).peer());
+    *rank = index(static_cast<const MessageRequest&>(work->operation->on_host()).peer());
     return {};
   });
 }

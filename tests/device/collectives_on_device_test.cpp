@@ -7,7 +7,8 @@
 namespace anyccl::test {
 namespace {
 
-const std::vector<Sides> kAllSides{{true, true}, {true, false}, {false, true}};
+const std::vector<Sides> kAllSides{
+    {true, true}, {true, false, Form::prepared}, {false, true, Form::issued}};
 
 class OnDevices : public testing::TestWithParam<Collective> {};
 

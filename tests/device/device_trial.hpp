@@ -134,9 +134,31 @@ struct OneRank {
   anycclStream_t stream;
 };
 
+/// How a rank makes a call; ranks may differ in it.
+enum class Form : std::uint8_t { blocking, issued, prepared };
+
+/// The sides of a call that lie on the device, and how it is made.
+struct Sides {
+  bool input, output;
+  Form form = Form::blocking;
+};
+
+inline anycclResult_t make_call(const anycclCall_t& call, anycclComm_t comm, Form form) {
+  if (form == Form::blocking) return anycclRun(&call, comm);
+  anycclWork_t work = nullptr;
+  anycclPrepared_t prepared = nullptr;
+  anycclResult_t result = form == Form::issued ? anycclIssue(&call, comm, &work)
+                                               : anycclPrepare(&call, comm, &prepared);
+  if (prepared != nullptr) result = anycclStart(prepared, &work);
+  if (result == anycclSuccess) result = anycclWorkWait(work);
+  EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
+  EXPECT_EQ(anycclPreparedFree(prepared), anycclSuccess);
+  return result;
+}
+
 /// Makes the call with its input, its output or both on the device; gives their bytes afterwards.
-inline Images run(const OneRank& rank, Trial trial, const Images& before, bool input_there,
-                  bool output_there) {
+inline Images run(const OneRank& rank, Trial trial, const Images& before, const Sides& sides) {
+  const bool input_there = sides.input, output_there = sides.output;
   const std::size_t element = bytes_of(static_cast<DType>(trial.call.datatype));
   const auto [input_at, output_at] = places(trial, index(rank.comm.rank()));
   Images after = before;
@@ -151,17 +173,12 @@ inline Images run(const OneRank& rank, Trial trial, const Images& before, bool i
   trial.call.sendbuff = in + input_at * element;
   trial.call.recvbuff = out + output_at * element;
   if (input_there || output_there) trial.call.stream = rank.stream;
-  EXPECT_EQ(anycclRun(&trial.call, rank.comm.handle()), anycclSuccess)
+  EXPECT_EQ(make_call(trial.call, rank.comm.handle(), sides.form), anycclSuccess)
       << anycclGetLastError(rank.comm.handle());
   if (input != nullptr) after.input = input->bytes();
   if (output != nullptr) after.output = output->bytes();
   return after;
 }
-
-/// The sides of a call that lie on the device.
-struct Sides {
-  bool input, output;
-};
 
 /// Makes the call on the host, and then once for each of these. In place both sides lie together.
 inline void compare_with_host(const OneRank& rank, Collective what, DType type, std::size_t count,
@@ -172,10 +189,10 @@ inline void compare_with_host(const OneRank& rank, Collective what, DType type, 
   const std::size_t most = std::max(trial.input_elements, trial.output_elements);
   const Images before{numbers(type, trial.in_place ? most : trial.input_elements, seed),
                       numbers(type, trial.output_elements, seed + 100)};
-  const Images want = run(rank, trial, before, false, false);
+  const Images want = run(rank, trial, before, {false, false});
   for (const Sides& sides : all) {
-    const Images got =
-        run(rank, trial, before, sides.input, trial.in_place ? sides.input : sides.output);
+    const bool output = trial.in_place ? sides.input : sides.output;
+    const Images got = run(rank, trial, before, {sides.input, output, sides.form});
     EXPECT_EQ(got.input, want.input);
     EXPECT_EQ(got.output, want.output);
   }

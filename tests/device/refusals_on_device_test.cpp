@@ -23,6 +23,39 @@ TEST(RefusalsOnDevice, memory_that_does_not_fit_the_call_is_refused) {
   });
 }
 
+TEST(RefusalsOnDevice, calls_that_do_not_block_are_refused_for_the_same_reasons) {
+  on_devices(1, [](RankOnDevice& rank) {
+    const OnDevice x = rank.put({1, 2});
+    const anycclComm_t comm = rank.comm.handle();
+    anycclCall_t call{};
+    call.size = sizeof call;
+    call.collective = anycclCollAllReduce;
+    call.sendbuff = call.recvbuff = x.at();
+    call.count = 3;
+    call.datatype = anycclFloat32;
+    anycclWork_t work = nullptr;
+    anycclPrepared_t prepared = nullptr;
+    const char* const words = "sendbuff has 8 bytes up to the end";
+    EXPECT_REFUSED(anycclInvalidArgument, words, anycclIssue(&call, comm, &work));
+    EXPECT_REFUSED(anycclInvalidArgument, words, anycclIssueAll(&call, 1, comm, &work));
+    EXPECT_REFUSED(anycclInvalidArgument, words, anycclRunFor(&call, comm, 10, &work));
+    EXPECT_REFUSED(anycclInvalidArgument, words, anycclPrepare(&call, comm, &prepared));
+    call.count = 2;
+    auto on_host = Stream::create();
+    ASSERT_OK(on_host.status());
+    call.stream = on_host->handle();
+    EXPECT_REFUSED(anycclUnsupported, "a stream of anycclStreamCreate",
+                   anycclIssue(&call, comm, &work));
+    call.stream = rank.stream.handle();
+    call.collective = anycclCollBroadcast;
+    call.root = 5;
+    EXPECT_REFUSED(anycclInvalidArgument, "5", anycclIssue(&call, comm, &work));
+    EXPECT_EQ(work, nullptr);
+    EXPECT_EQ(prepared, nullptr);
+    EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 2), anycclSuccess);
+  });
+}
+
 TEST(RefusalsOnDevice, a_stream_that_is_captured_is_refused) {
   on_devices(1, [](RankOnDevice& rank) {
     void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -44,20 +77,9 @@ TEST(RefusalsOnDevice, other_calls_refuse_memory_of_a_device) {
   on_devices(1, [](RankOnDevice& rank) {
     const OnDevice x = rank.put({1});
     const anycclComm_t comm = rank.comm.handle();
-    anycclCall_t call{};
-    call.size = sizeof call;
-    call.collective = anycclCollAllReduce;
-    call.sendbuff = call.recvbuff = x.at();
-    call.count = 1;
-    call.datatype = anycclFloat32;
     anycclWork_t work = nullptr;
-    anycclPrepared_t prepared = nullptr;
     anycclWindow_t window = nullptr;
     const char* const words = "does not take buffers or streams of device 0";
-    EXPECT_REFUSED(anycclUnsupported, words, anycclIssue(&call, comm, &work));
-    EXPECT_REFUSED(anycclUnsupported, words, anycclIssueAll(&call, 1, comm, &work));
-    EXPECT_REFUSED(anycclUnsupported, words, anycclRunFor(&call, comm, 10, &work));
-    EXPECT_REFUSED(anycclUnsupported, words, anycclPrepare(&call, comm, &prepared));
     EXPECT_REFUSED(anycclUnsupported, words,
                    anycclAllReducePart(x.at(), x.at(), 1, anycclFloat32, anycclSum, comm, 0, 1));
     EXPECT_REFUSED(anycclUnsupported, words, anycclCommWindowRegister(comm, x.at(), 4, &window, 0));

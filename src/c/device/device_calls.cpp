@@ -2,9 +2,12 @@
 
 #include "c/device/device_calls.hpp"
 
+#include <new>
+
 #include "base/deadline.hpp"
 #include "base/error.hpp"
 #include "framework/communicator/planning.hpp"
+#include "framework/device/issued_device_calls.hpp"
 #include "platform/device/devices.hpp"
 
 namespace anyccl {
@@ -27,8 +30,8 @@ Status check_device_of(anycclStream_t stream, const anycclComm& comm) {
 /// The error of a call, or a stream, that is for memory of the host alone.
 Status refuse(const DeviceCopies& copies, const char* where) {
   return error(Code::unsupported,
-               "{} does not take buffers or streams of device {}: use the blocking call, also in a "
-               "group or with a stream of anycclStreamWrap",
+               "{} does not take buffers or streams of device {}: use a call that blocks, is in a "
+               "group or issued, with a stream of anycclStreamWrap or none",
                where, copies.device().number());
 }
 
@@ -78,36 +81,137 @@ void add_around(const std::shared_ptr<DeviceCall>& staged, anycclComm_t handle) 
   });
 }
 
+bool is_of_device(anycclStream_t stream) {
+  return stream != nullptr && stream->device != nullptr;
+}
+
+/// Errors: those of arguments that say nothing of memory, and of a communicator that has failed.
+Result<BufferShape> shape_of(const Call& call, Comm& comm) {
+  ANYCCL_CHECK(comm.failure());
+  return Planning(comm).shape_of(call);
+}
+
+/// Does what stage() does, for a call with this shape, in a stream that fits the communicator.
+Result<std::shared_ptr<DeviceCall>> stage_right(const Call& call, const BufferShape& shape,
+                                                anycclComm& handle, anycclStream_t stream) {
+  Comm& comm = *handle.comm;
+  if (handle.copies == nullptr) return std::shared_ptr<DeviceCall>();
+  auto staged = DeviceCall::make(handle.copies, call, shape, comm.rank(), comm.size(),
+                                 is_of_device(stream) ? stream->native : nullptr);
+  ANYCCL_CHECK(end_after(staged.status(), comm));
+  if (is_of_device(stream)) return staged;
+  if (!(*staged)->copies_anything()) return std::shared_ptr<DeviceCall>();
+  if (stream != nullptr) return refuse(*handle.copies, "a stream of anycclStreamCreate");
+  return staged;
+}
+
+Result<std::shared_ptr<Operation>> issue_staged(std::shared_ptr<DeviceCall> staged,
+                                                const CommPtr& comm) {
+  ANYCCL_CHECK(take_place(*staged, *comm));
+  Comm::IssuedCalls issued{comm->issue(staged->call(), Gate::closed)};
+  put_copies_around(issued, {std::move(staged)}, comm);
+  return std::move(issued.front());
+}
+
+/// Waits for the operation as long as the caller has time; then it goes on as `handover.rest`.
+Status wait_or_hand_over(std::shared_ptr<Operation> operation, Comm& comm,
+                         Comm::Handover& handover) {
+  Status status = comm.wait(*operation, handover.until());
+  if (status.code() == Code::in_progress) handover.rest = std::move(operation);
+  return status;
+}
+
 /// CU_STREAM_PER_THREAD, which a call cannot use from another thread.
 void* const kStreamPerThread = reinterpret_cast<void*>(2);
 
 }  // namespace
 
 Result<bool> run_on_device(const Call& call, anycclComm_t handle, anycclStream_t stream,
-                           bool hands_over) {
+                           Comm::Handover* handover) {
   ANYCCL_CHECK(check_device_of(stream, *handle));
-  const bool in_own_stream = stream != nullptr && stream->device != nullptr;
   Comm& comm = *handle->comm;
-  const Status failed = comm.failure();
-  const auto shape =
-      failed.ok() ? Planning(comm).shape_of(call) : Result<BufferShape>(Status(failed));
+  const auto shape = shape_of(call, comm);
   if (!shape.ok()) {  // as calls on memory of the host, which a group tells at its end
-    if (!in_own_stream) return false;
+    if (!is_of_device(stream)) return false;
     if (!in_group()) return shape.status();
     add_to_group(handle, call, nullptr);
     return true;
   }
-  auto staged = DeviceCall::make(handle->copies, call, *shape, comm.rank(), comm.size(),
-                                 in_own_stream ? stream->native : nullptr);
-  ANYCCL_CHECK(end_after(staged.status(), comm));
-  if (!in_own_stream && !(*staged)->copies_anything()) return false;
-  if (!in_own_stream && stream != nullptr)
-    return refuse(*handle->copies, "a stream of anycclStreamCreate");
-  if (hands_over) return refuse(*handle->copies, "anycclRunFor");
+  ANYCCL_TRY(const auto staged, stage_right(call, *shape, *handle, stream));
+  if (staged == nullptr) return false;
   ANYCCL_CHECK(check_wait({.comm = &comm, .call = &call}));
-  if (in_group()) return add_around(*staged, handle), true;
-  ANYCCL_CHECK(run_around(**staged, comm));
+  if (in_group()) return add_around(staged, handle), true;
+  if (handover != nullptr) {
+    ANYCCL_TRY(auto operation, issue_staged(staged, handle->comm));
+    ANYCCL_CHECK(wait_or_hand_over(std::move(operation), comm, *handover));
+    return true;
+  }
+  ANYCCL_CHECK(run_around(*staged, comm));
   return true;
+}
+
+Result<std::shared_ptr<DeviceCall>> stage(const Call& call, anycclComm_t handle,
+                                          anycclStream_t stream) {
+  ANYCCL_CHECK(check_device_of(stream, *handle));
+  ANYCCL_TRY(const BufferShape shape, shape_of(call, *handle->comm));
+  return stage_right(call, shape, *handle, stream);
+}
+
+Result<std::shared_ptr<Operation>> issue_on_device(const Call& call, anycclComm_t handle,
+                                                   anycclStream_t stream) {
+  ANYCCL_TRY(auto staged, stage(call, handle, stream));
+  if (staged == nullptr) return std::shared_ptr<Operation>();
+  return issue_staged(std::move(staged), handle->comm);
+}
+
+Status take_place(DeviceCall& staged, Comm& comm) {
+  ANYCCL_CHECK(IssuedDeviceCalls::of_process().start());
+  return end_after(staged.take_place(), comm);
+}
+
+void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged,
+                       const CommPtr& comm) try {
+  for (std::size_t first = 0; first < issued.size(); ++first) {
+    if (staged[first] == nullptr || !issued[first].ok()) continue;
+    const std::shared_ptr<Operation> on_host = *issued[first];
+    const auto is_part = [&](std::size_t i) { return issued[i].ok() && *issued[i] == on_host; };
+    StagedCalls parts;
+    for (std::size_t i = first; i < issued.size(); ++i)
+      if (is_part(i) && staged[i] != nullptr) parts.push_back(staged[i]);
+    IssuedDeviceCalls::One one{std::make_shared<DeviceOperation>(
+        comm, on_host, std::move(parts),
+        comm->membership().wait_limits.most_of(staged[first]->call().timeout))};
+    for (std::size_t i = 0; i < issued.size(); ++i)
+      if (is_part(i)) issued[i] = std::shared_ptr<Operation>(one.front());
+    IssuedDeviceCalls::of_process().add(std::move(one));
+  }
+} catch (const std::bad_alloc&) {
+  comm->abort(error(Code::system_error, "there is no memory for a call on a device"));
+  throw;
+}
+
+Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls, anycclComm_t handle) {
+  Comm& comm = *handle->comm;
+  StagedCalls staged(calls.size());
+  for (std::size_t i = 0; i < calls.size() && handle->copies != nullptr; ++i)
+    if (shape_of(calls[i], comm).ok()) {  // else it fails when it is issued
+      ANYCCL_TRY(staged[i], stage(calls[i], handle, nullptr));
+    }
+  for (const auto& one : staged)
+    if (one != nullptr) ANYCCL_CHECK(take_place(*one, comm));
+  std::vector<const Call*> on_host;
+  std::vector<Gate> gates;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    on_host.push_back(staged[i] == nullptr ? &calls[i] : &staged[i]->call());
+    if (!calls[i].is_point_to_point()) gates.push_back(gate_of(staged[i]));
+  }
+  Comm::IssuedCalls collectives = comm.issue_all(on_host, gates), issued;
+  auto next = collectives.begin();
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    issued.push_back(calls[i].is_point_to_point() ? comm.issue(*on_host[i], gate_of(staged[i]))
+                                                  : std::move(*next++));
+  put_copies_around(issued, staged, handle->comm);
+  return issued;
 }
 
 Status need_host_memory(const DeviceCopies* copies, std::initializer_list<const void*> buffers) {

@@ -2,6 +2,9 @@
 // Calls with buffers in memory of a device, or in a stream of one.
 
 #include <initializer_list>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "c/handle.hpp"
 #include "framework/device/device_call.hpp"
@@ -14,9 +17,32 @@ inline bool may_be_on_device(const anycclComm& comm, anycclStream_t stream) {
 }
 
 /// Runs the call, or adds it to the group, if its stream or one of its buffers is a device's.
-/// Returns whether it has; else nothing has happened. Errors: see device.h.
+/// Returns whether it has; else nothing has happened. `handover`: null, or as Comm::run() has it.
+/// Errors: see device.h.
 Result<bool> run_on_device(const Call& call, anycclComm_t comm, anycclStream_t stream,
-                           bool hands_over);
+                           Comm::Handover* handover);
+/// Issues such a call; null: it is none. Errors: see device.h.
+Result<std::shared_ptr<Operation>> issue_on_device(const Call& call, anycclComm_t comm,
+                                                   anycclStream_t stream);
+
+/// Calls, and beside each what it is on memory of the host; null: itself.
+using StagedCalls = std::vector<std::shared_ptr<DeviceCall>>;
+/// Gives one that is to be issued its place in its stream.
+Status take_place(DeviceCall& staged, Comm& comm);
+inline Gate gate_of(const std::shared_ptr<DeviceCall>& staged) {
+  return staged == nullptr ? Gate::open : Gate::closed;
+}
+/// Of calls that have their places and were issued with gate_of() as their gates: replaces
+/// operations of which some call is staged by those that have copies around them.
+void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged, const CommPtr& comm);
+
+/// The call between its copies, to be started often; null: neither its stream nor a buffer is a
+/// device's. Errors: those of the call, too.
+Result<std::shared_ptr<DeviceCall>> stage(const Call& call, anycclComm_t comm,
+                                          anycclStream_t stream);
+/// Issues all of them, which have no streams: as Comm::issue_all(), and messages as Comm::issue().
+/// The results are parallel to them. Errors: none was issued.
+Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls, anycclComm_t comm);
 
 /// Errors: unsupported, if one of the buffers is memory of a device. `copies`: of the communicator;
 /// null: it has no device.

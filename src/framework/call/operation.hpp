@@ -2,9 +2,11 @@
 // Everything that is issued becomes an Operation: collectives, messages, probes and waits for
 // signals implement it. The holder of the progress lock advances it, and callers wait for it.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,12 @@ struct Gate {
 };
 inline constexpr Gate Gate::open{true}, Gate::closed{false};
 
+/// The gate of an operation that is several calls: the first one that is closed.
+inline Gate common_gate(std::span<const Gate> gates) {
+  const auto closed = std::find(gates.begin(), gates.end(), Gate::closed);
+  return closed == gates.end() ? Gate::open : *closed;
+}
+
 /// One issued operation. advance() is called by the holder of the communicator's progress lock;
 /// anybody may ask done().
 class Operation {
@@ -39,6 +47,9 @@ class Operation {
   virtual void awaited(std::vector<Rank>& ranks) const = 0;
   /// For messages, of one that is no collective.
   virtual std::string what() const { return "a send or receive"; }
+  /// What its communicator runs: itself, unless it is a call on memory of a device, which has
+  /// copies around that.
+  virtual Operation& on_host() { return *this; }
   /// Another number each time that it moves.
   virtual std::uint64_t progress() const { return 0; }
 

@@ -86,7 +86,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// start it. Any thread.
   void open(Operation& operation);
   /// For the trace: a thread of the program begins to wait for it. Any thread.
-  void note_wait(Operation& operation) const { records_.note_wait(operation); }
+  void note_wait(Operation& operation) const { records_.note_wait(operation.on_host()); }
   /// Returns when the operation is done, with its status; in_progress if it is not at `deadline`.
   /// `noted`: see note_wait().
   Status wait(Operation& operation, Deadline deadline = {}, bool noted = true);

@@ -9,16 +9,6 @@
 #include "framework/communicator/communicator.hpp"
 
 namespace anyccl {
-namespace {
-
-/// The gate of an operation that is several calls: the first one that is closed.
-Gate common_gate(std::span<const Gate> gates) {
-  const auto closed = std::find(gates.begin(), gates.end(), Gate::closed);
-  return closed == gates.end() ? Gate::open : *closed;
-}
-
-}  // namespace
-
 Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
@@ -125,8 +115,8 @@ Status Comm::wait(Operation& operation, Deadline deadline, bool noted) {
   const auto& messages = messages_.waiting();
   std::string text;
   if (std::any_of(messages.begin(), messages.end(),
-                  [&](const auto& message) { return message.get() == &operation; }))
-    text = diagnosis_.report().text(operation, nullptr);
+                  [&](const auto& message) { return message.get() == &operation.on_host(); }))
+    text = diagnosis_.report().text(operation.on_host(), nullptr);
   else if (const Execution* const first = queue_.running())
     text = diagnosis_.report().text(*first, first);
   if (text.empty()) return status;

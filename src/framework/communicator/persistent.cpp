@@ -6,13 +6,10 @@
 #include "base/error.hpp"
 
 namespace anyccl {
-namespace {
 
 Status is_open_still() {
   return error(Code::invalid_usage, "the prepared call was started before and is not complete yet");
 }
-
-}  // namespace
 
 PersistentRequest::PersistentRequest(Comm& comm, const Call& call)
     : comm_(comm),
@@ -43,7 +40,8 @@ Result<std::shared_ptr<Operation>> PersistentRequest::start(Gate gate) try {
   return comm_.fail_without_memory(kept_.call());
 }
 
-Comm::IssuedCalls PersistentRequest::start_all(std::span<PersistentRequest* const> calls) {
+Comm::IssuedCalls PersistentRequest::start_all(std::span<PersistentRequest* const> calls,
+                                               std::span<const Gate> gates) {
   Comm& comm = calls.front()->comm_;
   if (comm.forked()) return Comm::IssuedCalls(calls.size(), comm.failure());
   try {
@@ -58,7 +56,7 @@ Comm::IssuedCalls PersistentRequest::start_all(std::span<PersistentRequest* cons
     std::vector<std::size_t> collectives;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (calls[i]->is_message())
-        started[i] = calls[i]->enqueue(Gate::open);
+        started[i] = calls[i]->enqueue(gates[i]);
       else if (Status status = calls[i]->ready(); !status.ok())
         started[i] = std::move(status);
       else if (std::exchange(calls[i]->is_taken_, true))
@@ -68,21 +66,25 @@ Comm::IssuedCalls PersistentRequest::start_all(std::span<PersistentRequest* cons
       comm.loop_.note_limit(calls[i]->kept_.call().timeout);
     }
     std::vector<const Call*> todo;
+    std::vector<Gate> their_gates;
     for (const std::size_t i : collectives) {
       calls[i]->is_taken_ = false;
       todo.push_back(&calls[i]->kept_.call());
+      their_gates.push_back(gates[i]);
     }
     for (std::size_t first = 0, count = 0; first < todo.size(); first += count) {
       const auto rest = std::span(todo).subspan(first);
       count = comm.queue_.plans().count_fusible(rest);
-      const auto operation = count > 1 ? comm.queue_.add_fused(rest.first(count), Gate::open)
-                                       : calls[collectives[first]]->enqueue(Gate::open);
+      const Gate gate = common_gate(std::span(their_gates).subspan(first, count));
+      const auto operation = count > 1 ? comm.queue_.add_fused(rest.first(count), gate)
+                                       : calls[collectives[first]]->enqueue(gate);
       for (std::size_t i = first; i < first + count; ++i) {
         started[collectives[i]] = operation;
         if (operation.ok()) calls[collectives[i]]->last_ = *operation;
       }
     }
-    comm.go_on(Gate::open);
+    if (common_gate(gates) == Gate::closed) comm.gated_.store(true, std::memory_order_relaxed);
+    comm.advance();
     return started;
   } catch (const std::bad_alloc&) {
     return Comm::IssuedCalls(calls.size(), comm.fail_without_memory(calls.front()->kept_.call()));

@@ -11,6 +11,9 @@ namespace anyccl {
 
 struct QueuedCollective;
 
+/// The error of a call whose last start is not complete.
+Status is_open_still();
+
 /// A call that is checked and planned once, and started many times; its arrays are its own. To
 /// start it is to issue it.
 ///
@@ -25,8 +28,9 @@ class PersistentRequest {
   /// the end of the communicator.
   Result<std::shared_ptr<Operation>> start(Gate gate = Gate::open);
   /// Starts all of them, which are of one communicator; neighbouring collectives may travel as one,
-  /// as in Comm::issue_all().
-  static Comm::IssuedCalls start_all(std::span<PersistentRequest* const> calls);
+  /// as in Comm::issue_all(). `gates`: one for each.
+  static Comm::IssuedCalls start_all(std::span<PersistentRequest* const> calls,
+                                     std::span<const Gate> gates);
 
  private:
   Status ready();

@@ -177,11 +177,47 @@ DeviceCall::~DeviceCall() {
   if (block_ != nullptr) copies_->memory().give_back(block_);
 }
 
-Status DeviceCall::wait_for(DeviceMoment moment, const Usable& usable) const {
+Status DeviceCall::take_place() {
+  Device& device = copies_->device();
+  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
+  if (before_ == nullptr) {
+    ANYCCL_TRY(before_, device.make_moment());
+  }
+  started_ = before_;
+  return device.record(program_, before_);
+}
+
+Status DeviceCall::start_input() {
+  Device& device = copies_->device();
+  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
+  for (const Piece& piece : in_)
+    ANYCCL_CHECK(device.copy(block_->queue, piece.on_host, piece.on_device, piece.bytes));
+  return in_.empty() ? Status() : note_start();
+}
+
+Status DeviceCall::start_output() {
+  Device& device = copies_->device();
+  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
+  for (const Piece& piece : out_)
+    ANYCCL_CHECK(device.copy(block_->queue, piece.on_device, piece.on_host, piece.bytes));
+  return out_.empty() ? Status() : note_start();
+}
+
+Status DeviceCall::note_start() {
+  started_ = block_->last_use;
+  return copies_->device().record(block_->queue, started_);
+}
+
+Result<bool> DeviceCall::is_there() const {
+  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(copies_->device()));
+  return copies_->device().is_past(started_);
+}
+
+Status DeviceCall::wait(const Usable& usable) const {
   using namespace std::chrono_literals;
   for (int looks = 0;; ++looks) {
-    ANYCCL_TRY(const bool past, copies_->device().is_past(moment));
-    if (past) return {};
+    ANYCCL_TRY(const bool there, is_there());
+    if (there) return {};
     if (looks < 100) {
       std::this_thread::yield();
       continue;
@@ -192,29 +228,15 @@ Status DeviceCall::wait_for(DeviceMoment moment, const Usable& usable) const {
 }
 
 Status DeviceCall::begin(const Usable& usable) {
-  Device& device = copies_->device();
-  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
-  ANYCCL_TRY(before_, device.make_moment());
-  ANYCCL_CHECK(device.record(program_, before_));
-  if (in_.empty()) return wait_for(before_, usable);
-  ANYCCL_TRY(const DeviceQueue queue, copies_->queue());
-  ANYCCL_CHECK(device.wait(queue, before_));
-  for (const Piece& piece : in_)
-    ANYCCL_CHECK(device.copy(queue, piece.on_host, piece.on_device, piece.bytes));
-  ANYCCL_CHECK(device.record(queue, block_->last_use));
-  return wait_for(block_->last_use, usable);
+  ANYCCL_CHECK(take_place());
+  ANYCCL_CHECK(wait(usable));
+  ANYCCL_CHECK(start_input());
+  return wait(usable);
 }
 
 Status DeviceCall::end(const Usable& usable) {
-  if (out_.empty()) return {};
-  Device& device = copies_->device();
-  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
-  ANYCCL_TRY(const DeviceQueue queue, copies_->queue());
-  if (in_.empty()) ANYCCL_CHECK(device.wait(queue, before_));
-  for (const Piece& piece : out_)
-    ANYCCL_CHECK(device.copy(queue, piece.on_device, piece.on_host, piece.bytes));
-  ANYCCL_CHECK(device.record(queue, block_->last_use));
-  return wait_for(block_->last_use, usable);
+  ANYCCL_CHECK(start_output());
+  return wait(usable);
 }
 
 }  // namespace anyccl

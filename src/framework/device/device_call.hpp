@@ -12,7 +12,9 @@
 namespace anyccl {
 
 /// One call, whose stream or buffers are a device's, on memory of the host: first begin(), then the
-/// call, then end().
+/// call, then end(). Or, without a wait here, take_place(), start_input(), the call, and
+/// start_output(), each but the call until is_there(). So no queue but the program's holds up work
+/// that others may wait for. After that it may begin again, with what the buffers hold then.
 ///
 /// Threads: one at a time.
 class DeviceCall {
@@ -26,8 +28,9 @@ class DeviceCall {
     std::size_t bytes;
   };
 
-  /// `call` is right but for its buffers, and its arrays live until end(). `shape`: as check_call()
-  /// has it. `program`: the queue of the device that the call is in; null: the default one.
+  /// `call` is right but for its buffers; call() has its arrays. `shape`: as check_call() has it.
+  /// `program`: the queue of the device that the call is in, which lives until the last
+  /// take_place() has returned; null: the default one.
   /// Errors: invalid_argument, which names the buffer; invalid_usage, if the queue is recorded.
   static Result<std::shared_ptr<DeviceCall>> make(std::shared_ptr<DeviceCopies> copies,
                                                   const Call& call, const BufferShape& shape,
@@ -40,20 +43,28 @@ class DeviceCall {
   bool copies_anything() const { return block_ != nullptr; }
   /// The call on memory of the host, with the arrays of the other one.
   const Call& call() const { return call_; }
-  /// Returns when the program's queue has done what it had before, and the input is there.
+  /// Notes where the program's queue is; is_there() when that has come to here.
+  Status take_place();
+  /// Starts the copies of the input, or of the result.
+  Status start_input();
+  Status start_output();
+  /// Whether what was started last is done.
+  Result<bool> is_there() const;
+  /// Returns when it is.
   Status begin(const Usable& usable);
-  /// Returns when the result is in the memory of the device.
   Status end(const Usable& usable);
 
  private:
   DeviceCall(std::shared_ptr<DeviceCopies> copies, const Call& call, DeviceQueue program)
       : copies_(std::move(copies)), call_(call), program_(program) {}
-  Status wait_for(DeviceMoment moment, const Usable& usable) const;
+  Status note_start();
+  Status wait(const Usable& usable) const;
 
   const std::shared_ptr<DeviceCopies> copies_;
   Call call_;
   const DeviceQueue program_;
   DeviceMoment before_ = nullptr;         ///< In the program's queue, where the call is.
+  DeviceMoment started_ = nullptr;        ///< The end of what was started last.
   PinnedMemory::Block* block_ = nullptr;  ///< The copies lie in it, if there are any.
   std::vector<Piece> in_, out_;
 };

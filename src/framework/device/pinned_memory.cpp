@@ -65,16 +65,23 @@ Result<PinnedMemory::Block*> PinnedMemory::add(std::size_t bytes) {
   blocks_.reserve(blocks_.size() + 1);
   block->bytes = std::bit_ceil(std::max(bytes, kLeastBlock));
   ANYCCL_TRY(block->at, map_pages(block->bytes));
-  const Status pinned = device_->pin(block->at, block->bytes, false);
-  const auto moment = pinned.ok() ? device_->make_moment() : Result<DeviceMoment>(Status(pinned));
-  if (!moment.ok()) {
-    if (pinned.ok()) static_cast<void>(device_->unpin(block->at));
+  if (Status ready = make_ready(*block); !ready.ok()) {
     munmap(block->at, block->bytes);
-    return moment.status();
+    return ready;
   }
-  block->last_use = *moment;
   blocks_.push_back(std::move(block));
   return blocks_.back().get();
+}
+
+/// Gives a block of memory what it needs of the device; or nothing, after an error.
+Status PinnedMemory::make_ready(Block& block) const {
+  ANYCCL_TRY(block.last_use, device_->make_moment());
+  auto queue = device_->make_queue(true);
+  Status pinned = queue.ok() ? device_->pin(block.at, block.bytes, false) : queue.status();
+  if (pinned.ok()) return block.queue = *queue, Status();
+  if (queue.ok()) static_cast<void>(device_->drop_queue(*queue));
+  static_cast<void>(device_->drop_moment(block.last_use));
+  return pinned;
 }
 
 void PinnedMemory::give_back(Block* block) {

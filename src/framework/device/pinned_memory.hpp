@@ -9,18 +9,21 @@
 
 namespace anyccl {
 
-/// Blocks of pinned memory, which all communicators of a device share. They are kept until the
-/// process ends: unpinning waits for all work on the device, also for work that waits for what the
-/// caller does next. So there is never more than twice what calls have needed at once.
+/// Blocks of pinned memory, which all communicators of a device share. They and their queues are
+/// kept until the process ends: unpinning waits for all work on the device, also for work that
+/// waits for what the caller does next. So there is never more than twice what calls have needed at
+/// once.
 ///
 /// Threads: any, in a DeviceScope.
 class PinnedMemory {
  public:
-  /// A block, and where the queue has last used it: `last_use` must be past before the block is.
+  /// A block, the queue that copies from and to it, and where that has last used it: the block is
+  /// free when that is past. So copies of several calls overlap.
   struct Block {
     std::byte* at;
     std::size_t bytes;
-    DeviceMoment last_use;
+    DeviceQueue queue = nullptr;
+    DeviceMoment last_use = nullptr;
     bool is_taken = false;
   };
 
@@ -35,6 +38,7 @@ class PinnedMemory {
 
  private:
   Result<Block*> add(std::size_t bytes);
+  Status make_ready(Block& block) const;
   bool is_free(const Block& block) const;
 
   const std::shared_ptr<Device> device_;

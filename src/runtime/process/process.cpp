@@ -12,6 +12,7 @@
 #include "framework/communicator/comm_report.hpp"
 #include "framework/communicator/shutdown.hpp"
 #include "framework/communicator/survivors.hpp"
+#include "framework/device/issued_device_calls.hpp"
 #include "runtime/links/on_demand.hpp"
 #include "runtime/process/dump_signal.hpp"
 #include "runtime/process/joined_comm.hpp"
@@ -127,6 +128,7 @@ void Process::leave_all() {
   const std::lock_guard lock(mutex_);
   const Deadline deadline = Deadline::in(kExitTime);
   if (progress_ != nullptr) progress_->stop(deadline);
+  IssuedDeviceCalls::of_process().stop(deadline);
   for (const std::weak_ptr<HostStream>& weak : streams_)
     if (const auto stream = weak.lock(); stream && stream->check().ok()) stream->stop(deadline);
   for (const std::weak_ptr<Comm>& one : comms_)

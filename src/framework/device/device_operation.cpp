@@ -1,0 +1,97 @@
+#include "framework/device/device_operation.hpp"
+
+#include "base/error.hpp"
+
+namespace anyccl {
+namespace {
+
+using Calls = std::vector<std::shared_ptr<DeviceCall>>;
+
+Result<bool> are_there(const Calls& calls) {
+  for (const auto& call : calls) {
+    ANYCCL_TRY(const bool there, call->is_there());
+    if (!there) return false;
+  }
+  return true;
+}
+
+Status start(const Calls& calls, Status (DeviceCall::*copies)()) {
+  for (const auto& call : calls) ANYCCL_CHECK(((*call).*copies)());
+  return {};
+}
+
+}  // namespace
+
+DeviceOperation::DeviceOperation(std::shared_ptr<Comm> comm, std::shared_ptr<Operation> on_host,
+                                 std::vector<std::shared_ptr<DeviceCall>> calls,
+                                 std::chrono::milliseconds limit)
+    : comm_(std::move(comm)),
+      on_host_(std::move(on_host)),
+      calls_(std::move(calls)),
+      limit_(limit),
+      deadline_(limit.count() > 0 ? Deadline::in(limit) : Deadline::never()) {}
+
+bool DeviceOperation::advance() {
+  bool moved = false;
+  while (!done()) {
+    Result<bool> gone_on = go_on();
+    if (!gone_on.ok()) {
+      end(gone_on.status());
+    } else if (!*gone_on) {
+      return moved;
+    }
+    moved = true;
+  }
+  return moved;
+}
+
+Result<bool> DeviceOperation::go_on() {
+  switch (stage_) {
+    case Stage::turn: {
+      if (on_host_->done()) return on_host_->status();  // the communicator has failed
+      ANYCCL_TRY(const bool there, are_there(calls_));
+      if (!there && deadline_.passed())
+        return error(Code::timeout,
+                     "the stream of the device has not come to the call within {} ms",
+                     limit_.count());
+      if (!there) return false;
+      stage_ = Stage::input;
+      Status started = start(calls_, &DeviceCall::start_input);
+      if (!started.ok()) return started;
+      return true;
+    }
+    case Stage::input: {
+      ANYCCL_TRY(const bool there, are_there(calls_));
+      if (!there) return false;
+      stage_ = Stage::call;
+      comm_->open(*on_host_);
+      return true;
+    }
+    case Stage::call: {
+      if (!on_host_->done()) return false;
+      const Status ended = on_host_->status();
+      Status started = ended.ok() ? start(calls_, &DeviceCall::start_output) : ended;
+      if (!started.ok()) return started;
+      stage_ = Stage::output;
+      return true;
+    }
+    case Stage::output: {
+      ANYCCL_TRY(const bool there, are_there(calls_));
+      if (there) end({});
+      return there;
+    }
+  }
+  return false;
+}
+
+/// After an error of the device, or of its stream, peers must not wait for this rank.
+void DeviceOperation::end(Status status) {
+  if (!status.ok() && (!on_host_->done() || status.code() == Code::device_error))
+    comm_->abort(status);
+  calls_.clear();  // nothing uses their memory any more
+  complete(std::move(status));
+  comm_->loop().wake();
+  comm_->loop().ring();
+}
+
+}  // namespace anyccl

@@ -1,0 +1,44 @@
+#pragma once
+// A thread looks after issued calls on memory of devices: nothing that a device does wakes anybody.
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/condition.hpp"
+#include "base/deadline.hpp"
+#include "framework/device/device_operation.hpp"
+
+namespace anyccl {
+
+/// All of the process that are not complete. While there are any, their thread looks at each every
+/// 50 microseconds.
+///
+/// Threads: any.
+class IssuedDeviceCalls {
+ public:
+  using One = std::list<std::shared_ptr<DeviceOperation>>;
+
+  static IssuedDeviceCalls& of_process();
+  /// Before add(): starts the thread, if there is none. Errors: system_error.
+  Status start();
+  /// `one` has one operation.
+  void add(One one) noexcept;
+  /// Returns when no operation of `comm` is here. All of them end soon, once what they have on the
+  /// host is complete.
+  void await_end(const Comm& comm);
+  /// At exit: no function of a driver is called any more, unless one takes longer than until
+  /// `deadline`.
+  void stop(Deadline deadline);
+
+ private:
+  void work();
+
+  std::mutex mutex_;
+  Condition added_, turned_;
+  One open_;
+  bool running_ = false, stopping_ = false, in_turn_ = false;
+};
+
+}  // namespace anyccl
