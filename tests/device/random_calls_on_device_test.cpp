@@ -1,7 +1,9 @@
 // Random collectives, one behind the other, with buffers of each rank where they happen to be, on a
 // driver whose work comes late and in pieces.
 
+#include <atomic>
 #include <csignal>
+#include <new>
 #include <random>
 
 #include "device/device_trial.hpp"
@@ -50,6 +52,16 @@ TEST(RandomCallsOnDevice, are_right_between_processes) {
   expect_all_passed(outcomes);
 }
 
+anycclCall_t most_of(const OnDevice& x) {
+  anycclCall_t call{};
+  call.size = sizeof call;
+  call.sendbuff = call.recvbuff = x.at();
+  call.count = 1;
+  call.datatype = anycclInt64;
+  call.op = anycclMax;
+  return call;
+}
+
 TEST(RandomCallsOnDevice, a_rank_that_dies_is_named_by_the_others) {
   const auto outcomes = run_processes(3, [](Communicator& comm) {
     ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
@@ -57,11 +69,11 @@ TEST(RandomCallsOnDevice, a_rank_that_dies_is_named_by_the_others) {
     const OnDevice x = eight_bytes(device, 1);
     for (int i = 0; i < 50; ++i) {
       if (comm.rank() == Rank{2} && i == 7) ::raise(SIGKILL);
-      const anycclResult_t result =
-          anycclAllReduce(x.at(), x.at(), 1, anycclInt64, anycclMax, comm.handle(), nullptr);
+      const Form form = comm.rank() == Rank{0} ? Form::issued : Form::blocking;
+      const anycclResult_t result = make_call(most_of(x), comm.handle(), form);
       if (result == anycclSuccess) continue;
       EXPECT_EQ(result, anycclRemoteError);
-      EXPECT_NE(std::string(anycclGetLastError(comm.handle())).find("rank 2"), std::string::npos);
+      EXPECT_NE(std::string(anycclGetLastError(nullptr)).find("rank 2"), std::string::npos);
       const DeviceQueue queue = *device->make_queue(false);  // the device goes on
       device.await(queue);
       return;
@@ -70,6 +82,43 @@ TEST(RandomCallsOnDevice, a_rank_that_dies_is_named_by_the_others) {
   });
   for (std::size_t r = 0; r < outcomes.size(); ++r)
     EXPECT_EQ(outcomes[r].exit_code, r == 2 ? -SIGKILL : 0) << r << ": " << outcomes[r].output;
+}
+
+TEST(RandomCallsOnDevice, a_rank_that_is_stopped_is_named_at_the_time_limit) {
+  struct Shared {
+    std::atomic<pid_t> stopped{0};
+    std::atomic<bool> goes_on{false};
+  };
+  void* const page =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  for (const Form form : {Form::blocking, Form::issued}) {
+    Shared& shared = *new (page) Shared;
+    expect_all_passed(run_processes(2, [&](Communicator& comm) {
+      ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+      const CurrentDevice device(0);
+      const OnDevice x = eight_bytes(device, 1);
+      anycclCall_t call = most_of(x);
+      EXPECT_EQ(make_call(call, comm.handle(), form), anycclSuccess);
+      if (comm.rank() == Rank{1}) {
+        shared.stopped = ::getpid();
+        ::raise(SIGSTOP);
+        shared.goes_on = true;
+        return;
+      }
+      call.timeout_ms = 100;
+      EXPECT_EQ(make_call(call, comm.handle(), form), anycclTimeout);
+      EXPECT_NE(std::string(anycclGetLastError(nullptr)).find("rank 1"), std::string::npos)
+          << anycclGetLastError(nullptr);
+      // A signal that comes before the process has stopped does nothing, and nothing wakes this one
+      // when it goes on.
+      while (!shared.goes_on) {
+        if (shared.stopped != 0) ::kill(shared.stopped, SIGCONT);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }));
+  }
+  munmap(page, sizeof(Shared));
 }
 
 }  // namespace

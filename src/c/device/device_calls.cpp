@@ -3,6 +3,7 @@
 #include "c/device/device_calls.hpp"
 
 #include <new>
+#include <set>
 
 #include "base/deadline.hpp"
 #include "base/error.hpp"
@@ -171,9 +172,12 @@ Status take_place(DeviceCall& staged, Comm& comm) {
 
 void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged,
                        const CommPtr& comm) try {
+  std::set<const Operation*> done;
   for (std::size_t first = 0; first < issued.size(); ++first) {
     if (staged[first] == nullptr || !issued[first].ok()) continue;
     const std::shared_ptr<Operation> on_host = *issued[first];
+    if (done.contains(on_host.get()))
+      continue;  // with an earlier call, which travels with this one
     const auto is_part = [&](std::size_t i) { return issued[i].ok() && *issued[i] == on_host; };
     StagedCalls parts;
     for (std::size_t i = first; i < issued.size(); ++i)
@@ -183,6 +187,7 @@ void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged,
         comm->membership().wait_limits.most_of(staged[first]->call().timeout))};
     for (std::size_t i = 0; i < issued.size(); ++i)
       if (is_part(i)) issued[i] = std::shared_ptr<Operation>(one.front());
+    done.insert(one.front().get());
     IssuedDeviceCalls::of_process().add(std::move(one));
   }
 } catch (const std::bad_alloc&) {

@@ -32,8 +32,8 @@ Status take_place(DeviceCall& staged, Comm& comm);
 inline Gate gate_of(const std::shared_ptr<DeviceCall>& staged) {
   return staged == nullptr ? Gate::open : Gate::closed;
 }
-/// Of calls that have their places and were issued with gate_of() as their gates: replaces
-/// operations of which some call is staged by those that have copies around them.
+/// Replaces operations of which some call is staged by those that have copies around them. The
+/// calls have their places, and were issued with gate_of() as their gates.
 void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged, const CommPtr& comm);
 
 /// The call between its copies, to be started often; null: neither its stream nor a buffer is a
