@@ -529,7 +529,10 @@ ANYCCL_API anycclResult_t anycclExscan(const void* sendbuff, void* recvbuff, siz
 ANYCCL_API anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, size_t count,
                                          anycclDataType_t datatype, anycclComm_t comm,
                                          anycclStream_t stream);
-#define anycclAlltoAll anycclAllToAll /* NCCL's spelling */
+/* The same in NCCL's spelling. */
+ANYCCL_API anycclResult_t anycclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
+                                         anycclDataType_t datatype, anycclComm_t comm,
+                                         anycclStream_t stream);
 /* Sends sendcounts[j] elements from sendbuff + sdispls[j] to rank j and receives recvcounts[j] from
  * it at recvbuff + rdispls[j], for all j. Arrays have an entry per rank, in elements; sendcounts[j]
  * at rank i equals recvcounts[i] at rank j. Received blocks do not overlap. Not in place. */
@@ -658,7 +661,11 @@ ANYCCL_API anycclResult_t anycclAllToAllConfig(const void* sendbuff, void* recvb
                                                anycclDataType_t datatype, anycclComm_t comm,
                                                anycclStream_t stream,
                                                const anycclCollConfig_t* config);
-#define anycclAlltoAllConfig anycclAllToAllConfig /* NCCL's spelling */
+/* The same in NCCL's spelling. */
+ANYCCL_API anycclResult_t anycclAlltoAllConfig(const void* sendbuff, void* recvbuff, size_t count,
+                                               anycclDataType_t datatype, anycclComm_t comm,
+                                               anycclStream_t stream,
+                                               const anycclCollConfig_t* config);
 ANYCCL_API anycclResult_t anycclGatherConfig(const void* sendbuff, void* recvbuff, size_t count,
                                              anycclDataType_t datatype, int root, anycclComm_t comm,
                                              anycclStream_t stream,

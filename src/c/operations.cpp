@@ -189,6 +189,11 @@ anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, size_t count
                     stream);
 }
 
+anycclResult_t anycclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
+                              anycclDataType_t datatype, anycclComm_t comm, anycclStream_t stream) {
+  return anycclAllToAll(sendbuff, recvbuff, count, datatype, comm, stream);
+}
+
 anycclResult_t anycclAllToAllv(const void* sendbuff, const size_t sendcounts[],
                                const size_t sdispls[], void* recvbuff, const size_t recvcounts[],
                                const size_t rdispls[], anycclDataType_t datatype, anycclComm_t comm,

@@ -21,6 +21,19 @@ TEST(CudaDevice, abilities_are_those_of_the_driver) {
   });
 }
 
+TEST(CudaDevice, a_description_says_which_other_devices_are_reached) {
+  const auto expect_words = [](const char* peers, const char* words) {
+    expect_in_child({{"DEVICES", "3"}, {"P2P", peers}}, [&] {
+      std::string why;
+      const std::vector<std::string> lines = describe_devices(why);
+      ASSERT_EQ(lines.size(), 3U) << why;
+      EXPECT_NE(lines[1].find(words), std::string::npos) << lines[1];
+    });
+  };
+  expect_words("0", "reaches memory of no other device");
+  expect_words("1", "reaches memory of device 0, 2");
+}
+
 TEST(CudaDevice, another_process_opens_memory_by_its_handle) {
   const std::string state = "/dev/shm/anyccl-cuda-device-test-" + std::to_string(getpid());
   std::array<int, 2> there{}, back{};

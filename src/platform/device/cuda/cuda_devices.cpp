@@ -1,5 +1,8 @@
 // The devices of the CUDA driver that this process uses.
 
+#include <fmt/ranges.h>
+
+#include <fstream>
 #include <map>
 #include <mutex>
 
@@ -25,16 +28,49 @@ int attribute(const Driver& driver, int what, cuda::Ordinal device) {
   return driver.cuDeviceGetAttribute(&value, what, device) == cuda::kSuccess ? value : 0;
 }
 
+/// The first line of a file of the system about a PCI device; empty if there is none.
+std::string line_of(const std::string& pci, const char* file) {
+  std::ifstream in("/sys/bus/pci/devices/" + pci + ".0/" + file);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+/// ", 16.0 GT/s PCIe x16, NUMA node 0": what of it the system says.
+std::string place_of(const std::string& pci) {
+  const std::string speed = line_of(pci, "current_link_speed"),
+                    width = line_of(pci, "current_link_width"), node = line_of(pci, "numa_node");
+  std::string place;
+  if (!speed.empty()) place += fmt::format(", {} x{}", speed, width);
+  if (!node.empty() && node != "-1") place += ", NUMA node " + node;
+  return place;
+}
+
+/// "reaches memory of devices 1, 2", of `devices` in all.
+std::string peers_of(const Driver& driver, int number, int devices) {
+  std::vector<int> reached;
+  for (int other = 0; other < devices; ++other) {
+    int can = 0;
+    if (other != number && driver.cuDeviceCanAccessPeer(&can, number, other) == cuda::kSuccess &&
+        can != 0)
+      reached.push_back(other);
+  }
+  if (reached.empty()) return "reaches memory of no other device";
+  return fmt::format("reaches memory of device {}", fmt::join(reached, ", "));
+}
+
 /// "cuda 0: NVIDIA L4, compute 8.9, PCI 0000:3b:00, 2 copy engines, ..."
-std::string describe(const Driver& driver, int number) {
+std::string describe(const Driver& driver, int number, int devices) {
   const auto has = [&](int what) { return attribute(driver, what, number); };
   char name[128] = "";
   if (driver.cuDeviceGetName(name, sizeof name, number) != cuda::kSuccess) name[0] = '\0';
+  const std::string pci = fmt::format("{:04x}:{:02x}:{:02x}", has(cuda::kPciDomain),
+                                      has(cuda::kPciBus), has(cuda::kPciDevice));
   return fmt::format(
-      "cuda {}: {}, compute {}.{}, PCI {:04x}:{:02x}:{:02x}, {} copy engines, {} for words, "
-      "{} read-only memory",
-      number, name, has(cuda::kComputeMajor), has(cuda::kComputeMinor), has(cuda::kPciDomain),
-      has(cuda::kPciBus), has(cuda::kPciDevice), has(cuda::kCopyEngines),
+      "cuda {}: {}, compute {}.{}, PCI {}{}, {} copy engines, {}, {} for words, {} read-only "
+      "memory",
+      number, name, has(cuda::kComputeMajor), has(cuda::kComputeMinor), pci, place_of(pci),
+      has(cuda::kCopyEngines), peers_of(driver, number, devices),
       has(cuda::kStreamWords) != 0 ? "waits" : "does not wait",
       has(cuda::kReadOnlyRegister) != 0 ? "pins" : "does not pin");
 }
@@ -72,7 +108,7 @@ std::vector<std::string> describe_devices(std::string& why) {
     status = (*driver)->check((*driver)->cuDeviceGetCount(&number), "cuDeviceGetCount");
   why = status.message();
   std::vector<std::string> lines;
-  for (int i = 0; i < number; ++i) lines.push_back(describe(**driver, i));
+  for (int i = 0; i < number; ++i) lines.push_back(describe(**driver, i, number));
   return lines;
 }
 

@@ -92,6 +92,7 @@ enum : unsigned { kTypeHost = 1, kTypeDevice = 2 };
   X(cuDeviceGet, (anyccl::cuda::Ordinal*, int))                                         \
   X(cuDeviceGetName, (char*, int, anyccl::cuda::Ordinal))                               \
   X(cuDeviceGetAttribute, (int*, int, anyccl::cuda::Ordinal))                           \
+  X(cuDeviceCanAccessPeer, (int*, anyccl::cuda::Ordinal, anyccl::cuda::Ordinal))        \
   X(cuDevicePrimaryCtxRetain, (anyccl::cuda::Context*, anyccl::cuda::Ordinal))          \
   X(cuDevicePrimaryCtxRelease_v2, (anyccl::cuda::Ordinal))                              \
   X(cuCtxPushCurrent_v2, (anyccl::cuda::Context))                                       \
@@ -127,7 +128,6 @@ enum : unsigned { kTypeHost = 1, kTypeDevice = 2 };
   X(cuDriverGetVersion, (int*))                                                                    \
   X(cuCtxSetCurrent, (anyccl::cuda::Context))                                                      \
   X(cuCtxSynchronize, ())                                                                          \
-  X(cuDeviceCanAccessPeer, (int*, anyccl::cuda::Ordinal, anyccl::cuda::Ordinal))                   \
   X(cuMemGetInfo_v2, (std::size_t*, std::size_t*))                                                 \
   X(cuMemGetAddressRange_v2, (anyccl::cuda::Address*, std::size_t*, anyccl::cuda::Address))        \
   X(cuPointerGetAttribute, (void*, int, anyccl::cuda::Address))                                    \
