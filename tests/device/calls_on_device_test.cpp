@@ -210,13 +210,34 @@ TEST(CallsOnDevice, a_communicator_that_has_failed_keeps_no_other_from_its_calls
   });
 }
 
+TEST(CallsOnDevice, opposite_orders_in_two_communicators_end_at_the_time_limit) {
+  on_devices(2, [](RankOnDevice& rank) {
+    auto part = rank.comm.split(0, 0);
+    ASSERT_OK(part.status());
+    const OnDevice x = rank.put({1});
+    anycclCall_t call{};
+    call.size = sizeof call;
+    call.sendbuff = call.recvbuff = x.at();
+    call.count = 1;
+    call.datatype = anycclFloat32;
+    call.stream = rank.stream.handle();
+    call.timeout_ms = 100;
+    const bool first = rank.comm.rank() == Rank{0};
+    const anycclComm_t comm = first ? rank.comm.handle() : part->handle();
+    EXPECT_NE(anycclRun(&call, comm), anycclSuccess);
+    const std::string text = anycclGetLastError(comm);
+    EXPECT_NE(text.find("all_reduce"), std::string::npos) << text;
+    EXPECT_NE(text.find(first ? "rank 1" : "rank 0"), std::string::npos) << text;
+  });
+}
+
 int threads_of_this_process() {
   const std::filesystem::directory_iterator all("/proc/self/task");
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
 /// The simulated driver has a thread for each queue.
-TEST(CallsOnDevice, the_queue_of_a_communicator_goes_with_it) {
+TEST(CallsOnDevice, communicators_share_the_queues_that_copy) {
   const CurrentDevice current(0);
   const OnDevice x(current, bytes_of_floats({1}));
   const int before = threads_of_this_process();

@@ -10,9 +10,9 @@ namespace {
 const std::vector<Sides> kAllSides{
     {true, true}, {true, false, Form::prepared}, {false, true, Form::issued}};
 
-class OnDevices : public testing::TestWithParam<Collective> {};
+class CollectivesOnDevices : public testing::TestWithParam<Collective> {};
 
-TEST_P(OnDevices, bytes_are_those_of_the_host) {
+TEST_P(CollectivesOnDevices, bytes_are_those_of_the_host) {
   const Collective what = GetParam();
   const CurrentDevice current(0);
   for (const int ranks : effort<std::vector<int>>({2}, {1, 2, 3}, {1, 2, 3, 4}))
@@ -35,7 +35,19 @@ TEST_P(OnDevices, bytes_are_those_of_the_host) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OnDevices, testing::ValuesIn(scheduled()),
+TEST(CollectivesOnDevice, random_calls_of_threads_are_right) {
+  const CurrentDevice current(0);
+  for (const int ranks : effort<std::vector<int>>({2, 3}, {2, 3}, {2, 3, 4}))
+    run_ranks(ranks, [](Communicator& comm) {
+      const CurrentDevice device(device_of(comm));
+      const DeviceQueue queue = *device->make_queue(false);
+      auto stream = Stream::wrap(device->number(), queue);
+      ASSERT_OK(stream.status());
+      make_calls({comm, device, stream->handle()}, 20261201, effort(100, 100, 2000));
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CollectivesOnDevices, testing::ValuesIn(scheduled()),
                          [](const auto& made) { return std::string(name(made.param)); });
 
 }  // namespace

@@ -198,4 +198,24 @@ inline void compare_with_host(const OneRank& rank, Collective what, DType type, 
   }
 }
 
+/// So many calls, the same on all ranks but for where their buffers lie.
+inline void make_calls(const OneRank& rank, unsigned seed, int calls) {
+  std::mt19937 common(seed), own(seed + static_cast<unsigned>(index(rank.comm.rank())) + 1);
+  const std::vector<Collective> all = scheduled();
+  constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::u8, DType::i64};
+  constexpr std::size_t kCounts[] = {0, 1, 7, 257, 4099, 20000};
+  constexpr Form kForms[] = {Form::blocking, Form::issued, Form::prepared};
+  for (int i = 0; i < calls && !testing::Test::HasFailure(); ++i) {
+    const Collective what = all[common() % all.size()];
+    const DType type = kTypes[common() % std::size(kTypes)];
+    const std::size_t count = kCounts[common() % std::size(kCounts)];
+    const bool in_place = common() % 2 == 0;
+    const int root = static_cast<int>(common() % static_cast<unsigned>(rank.comm.size()));
+    const Sides sides{own() % 2 == 0, own() % 2 == 0, kForms[own() % std::size(kForms)]};
+    SCOPED_TRACE(fmt::format("seed {}, call {}: {} of {} {}, root {}, in place {}", seed, i,
+                             name(what), count, name_of(type), root, in_place));
+    compare_with_host(rank, what, type, count, in_place, root, {sides});
+  }
+}
+
 }  // namespace anyccl::test

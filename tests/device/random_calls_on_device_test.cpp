@@ -3,8 +3,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <new>
-#include <random>
 
 #include "device/device_trial.hpp"
 #include "support/effort.hpp"
@@ -12,44 +12,38 @@
 namespace anyccl::test {
 namespace {
 
-/// So many calls, the same on all ranks but for where their buffers lie.
-void make_calls(const OneRank& rank, unsigned seed, int calls) {
-  std::mt19937 common(seed), own(seed + static_cast<unsigned>(index(rank.comm.rank())) + 1);
-  const std::vector<Collective> all = scheduled();
-  constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::u8, DType::i64};
-  constexpr std::size_t kCounts[] = {0, 1, 7, 257, 4099, 20000};
-  constexpr Form kForms[] = {Form::blocking, Form::issued, Form::prepared};
-  for (int i = 0; i < calls && !testing::Test::HasFailure(); ++i) {
-    const Collective what = all[common() % all.size()];
-    const DType type = kTypes[common() % std::size(kTypes)];
-    const std::size_t count = kCounts[common() % std::size(kCounts)];
-    const bool in_place = common() % 2 == 0;
-    const int root = static_cast<int>(common() % static_cast<unsigned>(rank.comm.size()));
-    const Sides sides{own() % 2 == 0, own() % 2 == 0, kForms[own() % std::size(kForms)]};
-    SCOPED_TRACE(fmt::format("seed {}, call {}: {} of {} {}, root {}, in place {}", seed, i,
-                             name(what), count, name_of(type), root, in_place));
-    compare_with_host(rank, what, type, count, in_place, root, {sides});
-  }
-}
+using Settings = std::vector<std::pair<std::string, std::string>>;
 
-TEST(RandomCallsOnDevice, are_right_between_processes) {
+void expect_right(const std::function<Settings(int rank)>& settings, int calls) {
   const auto outcomes = run_processes(
       effort(2, 2, 3),
-      [](Communicator& comm) {
+      [&](Communicator& comm) {
         ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
         const CurrentDevice device(0);
         auto stream = Stream::wrap(0, *device->make_queue(false));
         ASSERT_OK(stream.status());
         for (const bool in_stream : {true, false})
-          make_calls({comm, device, in_stream ? stream->handle() : nullptr}, 20261130,
-                     effort(50, 300, 5000));
+          make_calls({comm, device, in_stream ? stream->handle() : nullptr}, 20261130, calls);
       },
-      [](int rank) {
-        return std::vector<std::pair<std::string, std::string>>{
-            {"SIMULATED_CUDA_CHAOS", std::to_string(rank + 7) + ",60"}};
-      },
-      effort(60, 120, 1200));
+      settings, effort(60, 120, 1200));
   expect_all_passed(outcomes);
+}
+
+TEST(RandomCallsOnDevice, are_right_between_processes) {
+  expect_right(
+      [](int rank) {
+        return Settings{{"SIMULATED_CUDA_CHAOS", std::to_string(rank + 7) + ",60"}};
+      },
+      effort(50, 300, 5000));
+}
+
+TEST(RandomCallsOnDevice, are_right_with_one_hardware_queue_and_with_short_queues) {
+  expect_right(
+      [](int) {
+        return Settings{{"SIMULATED_CUDA_CONNECTIONS", "1"}, {"SIMULATED_CUDA_ONE_PRIORITY", "1"}};
+      },
+      effort(20, 50, 1000));
+  expect_right([](int) { return Settings{{"SIMULATED_CUDA_DEPTH", "8"}}; }, effort(20, 50, 1000));
 }
 
 anycclCall_t most_of(const OnDevice& x) {
