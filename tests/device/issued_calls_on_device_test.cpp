@@ -117,19 +117,19 @@ TEST(IssuedOnDevice, no_call_waits_for_the_stream_of_another_one) {
 
 TEST(IssuedOnDevice, many_are_open_at_once_and_are_waited_for_in_any_order) {
   on_devices(2, [](RankOnDevice& rank) {
-    constexpr std::size_t kMany = 20;
+    constexpr std::size_t kCalls = 20;
     std::vector<std::unique_ptr<OnDevice>> there;
     std::vector<anycclWork_t> works;
-    for (std::size_t i = 0; i < kMany; ++i) {
+    for (std::size_t i = 0; i < kCalls; ++i) {
       const Floats x(1 + i * 997, static_cast<float>(i));
       there.push_back(std::make_unique<OnDevice>(rank.device, bytes_of_floats(x)));
       works.push_back(issue(rank, sum_of(rank, there[i]->at(), there[i]->at(), x.size())));
     }
     std::size_t place = 0;
     EXPECT_EQ(anycclWorkWaitAny(works.data(), works.size(), &place), anycclSuccess);
-    EXPECT_LT(place, kMany);
+    EXPECT_LT(place, kCalls);
     EXPECT_EQ(anycclWorkWaitAll(works.data(), works.size()), anycclSuccess);
-    for (std::size_t i = kMany; i-- > 0;) {
+    for (std::size_t i = kCalls; i-- > 0;) {
       expect_complete(rank, works[i]);
       EXPECT_EQ(floats_on(*there[i]), Floats(1 + i * 997, static_cast<float>(2 * i)));
     }
@@ -268,20 +268,46 @@ TEST(IssuedOnDevice, a_function_is_told_of_the_end) {
   });
 }
 
+/// So many that their copies take longer than what a test does meanwhile.
+constexpr std::size_t kMany = 2 << 20;
+
 TEST(IssuedOnDevice, the_end_of_a_communicator_completes_what_was_issued) {
   on_devices(2, [](RankOnDevice& rank) {
-    const OnDevice x = rank.put({1}), y = rank.put({2});
+    const OnDevice x = rank.put({1}), y = rank.put(Floats(kMany, 2.0F));
     auto part = rank.comm.split(0, 0);
     ASSERT_OK(part.status());
-    for (const OnDevice* there : {&x, &y}) {
-      const anycclCall_t call = sum_of(rank, there->at(), there->at(), 1);
-      anycclWork_t work = nullptr;
-      EXPECT_EQ(anycclIssue(&call, part->handle(), &work), anycclSuccess);
-      EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
-    }
+    const anycclCall_t forgotten = sum_of(rank, x.at(), x.at(), 1);
+    const anycclCall_t kept = sum_of(rank, y.at(), y.at(), kMany);
+    anycclWork_t work = nullptr;
+    EXPECT_EQ(anycclIssue(&forgotten, part->handle(), &work), anycclSuccess);
+    EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
+    EXPECT_EQ(anycclIssue(&kept, part->handle(), &work), anycclSuccess);
     EXPECT_OK(part->destroy());
+    EXPECT_TRUE(is_done(work));
+    expect_complete(rank, work);
     EXPECT_EQ(floats_on(x), Floats{2});
-    EXPECT_EQ(floats_on(y), Floats{4});
+    EXPECT_EQ(floats_on(y), Floats(kMany, 4.0F));
+  });
+}
+
+TEST(IssuedOnDevice, a_prepared_call_starts_again_when_its_last_result_is_on_the_device) {
+  on_devices(1, [](RankOnDevice& rank) {
+    const OnDevice x = rank.put(Floats(kMany, 1.0F));
+    const anycclCall_t call = sum_of(rank, x.at(), x.at(), kMany);
+    anycclPrepared_t prepared = nullptr;
+    EXPECT_EQ(anycclPrepare(&call, rank.comm.handle(), &prepared), anycclSuccess);
+    for (int i = 0; i < 5; ++i) {
+      anycclWork_t work = nullptr, again = nullptr;
+      EXPECT_EQ(anycclStart(prepared, &work), anycclSuccess);
+      anycclResult_t result = anycclStart(prepared, &again);
+      for (; result == anycclInvalidUsage; result = anycclStart(prepared, &again))
+        std::this_thread::yield();
+      EXPECT_EQ(result, anycclSuccess);
+      EXPECT_TRUE(is_done(work));
+      expect_complete(rank, work);
+      expect_complete(rank, again);
+    }
+    EXPECT_EQ(anycclPreparedFree(prepared), anycclSuccess);
   });
 }
 
