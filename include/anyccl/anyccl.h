@@ -868,9 +868,9 @@ ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t co
  * communicator run in the order they were issued; sends and receives do not wait for them. */
 ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t comm,
                                       anycclWork_t* work);
-/* Issues all `count` calls, in their order, without streams: as a group, whose small collectives
- * travel as one where they can. works[i] is that of calls[i], or NULL if it failed; the first error
- * is returned; with a stream or an impossible size, collective, tag or config: none was issued. */
+/* Issues all `count` calls, in their order, in no streams but those of devices: as a group, whose
+ * small collectives travel as one where they can. works[i] is that of calls[i], NULL if it failed;
+ * the first error is returned. Another stream or an impossible call or config: none was issued. */
 ANYCCL_API anycclResult_t anycclIssueAll(const anycclCall_t* calls, size_t count, anycclComm_t comm,
                                          anycclWork_t* works);
 /* Checks `call` once and plans it, with copies of its arrays, so that starting it costs less than

@@ -330,12 +330,14 @@ anycclResult_t anycclIssueAll(const anycclCall_t* asked, size_t count, anycclCom
     ANYCCL_CHECK(need(works, "works"));
     std::fill_n(works, count, nullptr);
     std::vector<Call> calls;
+    std::vector<anycclStream_t> streams;
     for (std::size_t i = 0; i < count; ++i) {
       ANYCCL_TRY(calls.emplace_back(), read_call(asked + i, comm));
-      if (asked[i].stream != nullptr)
+      if (asked[i].stream != nullptr && asked[i].stream->device == nullptr)
         return error(Code::invalid_usage, "call {} has a stream: use anycclGroupStart", i);
+      streams.push_back(asked[i].stream);
     }
-    ANYCCL_TRY(Comm::IssuedCalls issued, issue_all(calls, comm));
+    ANYCCL_TRY(Comm::IssuedCalls issued, issue_all(calls, streams, comm));
     Status first;
     for (std::size_t i = 0; i < count; ++i) {
       const auto work = issued[i].ok() ? work_of(comm, *std::move(issued[i]), calls[i])

@@ -164,6 +164,43 @@ TEST(IssuedOnDevice, calls_that_are_issued_together_lie_on_device_and_host) {
   });
 }
 
+TEST(IssuedOnDevice, calls_that_are_issued_together_come_after_their_streams) {
+  on_devices(2, [](RankOnDevice& rank) {
+    const OnDevice x = rank.put({1, 1}), late = rank.put({5, 5}), sum = rank.put({0, 0}),
+                   y = rank.put({3});
+    HeldUp held(rank, rank.queue);
+    EXPECT_OK(rank.device->copy(rank.queue, x.at(), late.at(), 2 * sizeof(float)));
+    const std::array calls{sum_of(rank, x.at(), sum.at(), 2), sum_of(rank, y.at(), y.at(), 1)};
+    std::array<anycclWork_t, 2> works{};
+    EXPECT_EQ(anycclIssueAll(calls.data(), 2, rank.comm.handle(), works.data()), anycclSuccess)
+        << rank.last_error();
+    EXPECT_EQ(anycclWorkWaitFor(works[0], 20), anycclInProgress);
+    held.go_on();
+    for (const anycclWork_t work : works) expect_complete(rank, work);
+    EXPECT_EQ(floats_on(sum), (Floats{10, 10}));
+    EXPECT_EQ(floats_on(y), Floats{6});
+  });
+}
+
+TEST(IssuedOnDevice, small_calls_that_travel_as_one_have_their_copies_once) {
+  on_devices(2, [](RankOnDevice& rank) {
+    const OnDevice x = rank.put({1}), y = rank.put({3}), z = rank.put({5});
+    std::vector<anycclCall_t> calls;
+    for (const OnDevice* const one : {&x, &y, &z})
+      calls.push_back(call_of(anycclCollAllReduce, one->at(), one->at(), 1));
+    float sum = 1;
+    for (int round = 1; round <= 20; ++round) {
+      std::array<anycclWork_t, 3> works{};
+      EXPECT_EQ(anycclIssueAll(calls.data(), 3, rank.comm.handle(), works.data()), anycclSuccess);
+      for (const anycclWork_t work : works) expect_complete(rank, work);
+      sum *= 2;
+      EXPECT_EQ(floats_on(x), Floats{sum});
+      EXPECT_EQ(floats_on(y), Floats{3 * sum});
+      EXPECT_EQ(floats_on(z), Floats{5 * sum});
+    }
+  });
+}
+
 TEST(IssuedOnDevice, ranks_with_and_without_a_device_meet_in_calls_that_are_issued_together) {
   on_devices(2, [](RankOnDevice& rank) {
     const bool on_host = rank.comm.rank() == Rank{0};

@@ -195,13 +195,16 @@ void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged,
   throw;
 }
 
-Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls, anycclComm_t handle) {
+Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls,
+                                    std::span<const anycclStream_t> streams, anycclComm_t handle) {
   Comm& comm = *handle->comm;
   StagedCalls staged(calls.size());
-  for (std::size_t i = 0; i < calls.size() && handle->copies != nullptr; ++i)
-    if (shape_of(calls[i], comm).ok()) {  // else it fails when it is issued
-      ANYCCL_TRY(staged[i], stage(calls[i], handle, nullptr));
-    }
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    ANYCCL_CHECK(check_device_of(streams[i], *handle));
+    if (handle->copies != nullptr && shape_of(calls[i], comm).ok()) {
+      ANYCCL_TRY(staged[i], stage(calls[i], handle, streams[i]));
+    }  // else it fails when it is issued, if it has no shape
+  }
   for (const auto& one : staged)
     if (one != nullptr) ANYCCL_CHECK(take_place(*one, comm));
   std::vector<const Call*> on_host;

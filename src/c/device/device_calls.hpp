@@ -40,9 +40,10 @@ void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged, con
 /// device's. Errors: those of the call, too.
 Result<std::shared_ptr<DeviceCall>> stage(const Call& call, anycclComm_t comm,
                                           anycclStream_t stream);
-/// Issues all of them, which have no streams: as Comm::issue_all(), and messages as Comm::issue().
-/// The results are parallel to them. Errors: none was issued.
-Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls, anycclComm_t comm);
+/// Issues all of them: as Comm::issue_all(), and messages as Comm::issue(). The results and
+/// `streams`, which are null or a device's, are parallel to them. Errors: none was issued.
+Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls,
+                                    std::span<const anycclStream_t> streams, anycclComm_t comm);
 
 /// Errors: unsupported, if one of the buffers is memory of a device. `copies`: of the communicator;
 /// null: it has no device.
