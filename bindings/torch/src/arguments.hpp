@@ -12,7 +12,7 @@ const at::Tensor& single_input(const Job& job, at::TensorList tensors);
 const at::Tensor& single_output(const Job& job, at::TensorList tensors);
 /// This rank's entry in the list is as large as `tensor`.
 void check_size(const Job& job, at::TensorList list, const at::Tensor& tensor, int rank);
-/// Dense, on the CPU, of one type.
+/// They pass check_tensor(), and are of one type.
 void check_pair(const Job& job, const at::Tensor& output, const at::Tensor& input);
 
 /// Memory of `input`, not overlapping `written` (unless it is exactly `in_place`).

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 
+#include "devices.hpp"
 #include "errors.hpp"
 #include "sequence_limit.hpp"
 #include "waiting.hpp"
@@ -25,6 +26,15 @@ Registry& registry() {
 
 std::optional<std::vector<at::Tensor>> recorded(const char* title, at::TensorList tensors) {
   return title == nullptr ? std::nullopt : std::make_optional(tensors.vec());
+}
+
+/// The communicator has this device from now on, unless it is the CPU. Refuses a second one.
+void use_device(SharedComm& comm, const Job& job, c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::Device used = comm.use_device(device, job.name(), deadline_after(job.timeout));
+  if (used != device)
+    refuse(job.name(), "the tensor is on " + device.str() + ", and this group has had tensors on " +
+                           used.str() + "; tensors of a group are on one device and on the CPU");
 }
 
 /// The operator of a call with PREMUL_SUM, while it is called.
@@ -264,6 +274,10 @@ void Backend::run(Job& job, at::TensorList inputs, at::TensorList outputs) {
 }
 
 Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList outputs) {
+  const c10::Device device = common_device(job.name(), inputs, outputs);
+  use_device(comm(), job, device);
+  const CurrentStream stream(job.name(), device);
+  for (anycclCall_t& call : job.calls) call.stream = stream.get();
   const std::uint64_t sequence = c10d::isP2POp(job.type)
                                      ? sequence_.load(std::memory_order_relaxed)
                                      : sequence_.fetch_add(1, std::memory_order_relaxed) + 1;

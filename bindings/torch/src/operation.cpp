@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "devices.hpp"
 #include "errors.hpp"
 #include "waiting.hpp"
 
@@ -14,7 +15,9 @@ namespace anyccl::torch {
 void copy_back(const std::vector<CopyBack>& copies) {
   if (copies.empty()) return;
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const PoolStream stream(copies[0].to.device());
   for (const CopyBack& copy : copies) copy.to.copy_(copy.from);
+  stream.finish();
 }
 
 namespace {
@@ -109,14 +112,15 @@ void OpenOperations::add(const std::shared_ptr<Operation>& operation) {
 }
 
 void OpenOperations::finish_before(const at::Tensor& tensor, bool is_copied) {
-  if (!is_copied && copying_.load() == 0) return;
+  const bool by_any = is_copied || !tensor.is_cpu();
+  if (!by_any && copying_.load() == 0) return;
   std::vector<std::shared_ptr<Operation>> earlier;
   {
     const std::lock_guard lock(mutex_);
     earlier = forget_finished();
   }
   for (const auto& operation : earlier)
-    if (operation->may_write(tensor, !is_copied)) operation->wait(std::chrono::milliseconds{0});
+    if (operation->may_write(tensor, !by_any)) operation->wait(std::chrono::milliseconds{0});
 }
 
 Operation::~Operation() {
@@ -209,10 +213,11 @@ float Operation::seconds() const {
 
 void Operation::Promise::keep(const std::exception_ptr& error) {
   if (!future) return;
-  if (error != nullptr)
-    future->setError(error);
-  else
-    future->markCompleted(c10::IValue(std::move(value)));
+  if (error != nullptr) return future->setError(error);
+  // The value is complete. Callbacks come after what the current stream has, so let it be another.
+  const auto& devices = future->devices();
+  const PoolStream stream(devices.empty() ? c10::Device(c10::kCPU) : devices[0]);
+  future->markCompleted(c10::IValue(std::move(value)));
 }
 
 void Operation::watch(Promise promise) {

@@ -20,7 +20,8 @@ namespace anyccl::torch {
 struct CopyBack {
   at::Tensor to, from;
 };
-/// Copies all, whatever the thread's gradient mode.
+/// Copies all, whatever the thread's gradient mode; returns when they are there, also on a device,
+/// which all of them are on.
 void copy_back(const std::vector<CopyBack>& copies);
 
 /// Shared by the c10d::Work that a program holds and, once watched, by the library's callback.
@@ -114,8 +115,9 @@ class Operation : public std::enable_shared_from_this<Operation> {
 class OpenOperations {
  public:
   void add(const std::shared_ptr<Operation>& operation);
-  /// Returns when those are over that write where `tensor` is: all, if it is about to be copied,
-  /// else those that copy their results. Throws what signals raise.
+  /// Returns when those are over that write where `tensor` is: all, if it is about to be copied or
+  /// on a device, as the library copies that, else those that copy their results. Throws what
+  /// signals raise.
   void finish_before(const at::Tensor& tensor, bool is_copied);
 
  private:

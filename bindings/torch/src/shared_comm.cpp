@@ -3,6 +3,7 @@
 #include <string>
 #include <thread>
 
+#include "anyccl/device.h"
 #include "errors.hpp"
 #include "waiting.hpp"
 
@@ -73,7 +74,7 @@ void SharedComm::wait_until_ready(Clock::time_point deadline, std::string_view n
     const auto turn = std::min(deadline, Clock::now() + kSignalTime);
     const anycclResult_t code = wait_for_outcome(comm, turn);
     if (code == anycclSuccess) {
-      // Tensors are known to be the CPU's, also in a program that uses CUDA: nobody need ask.
+      // While tensors are the CPU's, nobody need ask, also in a program that uses CUDA.
       check(anycclCommSetDevice(comm, ANYCCL_NO_DEVICE), name);
       return;
     }
@@ -110,6 +111,44 @@ std::vector<int> SharedComm::survivors(int size) {
     ranks.resize(static_cast<std::size_t>(count));
   });
   return ranks;
+}
+
+class SharedComm::OnlyUser {
+ public:
+  OnlyUser(SharedComm& shared_comm, std::string_view name, Clock::time_point deadline)
+      : users_(shared_comm.users_) {
+    const auto takes_it = [&] {
+      int none = 0;
+      return users_.compare_exchange_strong(none, kOnlyUser);
+    };
+    while (!poll_until(std::min(deadline, Clock::now() + kSignalTime), takes_it)) {
+      check_signals();
+      if (Clock::now() >= deadline)
+        std::rethrow_exception(
+            failure(anycclTimeout, name,
+                    "the first call with a tensor of a device waits for calls of other threads"));
+    }
+  }
+  ~OnlyUser() {
+    users_.fetch_sub(kOnlyUser);
+    users_.notify_all();
+  }
+  OnlyUser(const OnlyUser&) = delete;
+  OnlyUser& operator=(const OnlyUser&) = delete;
+
+ private:
+  std::atomic<int>& users_;
+};
+
+c10::Device SharedComm::use_device(c10::Device device, std::string_view name,
+                                   Clock::time_point deadline) {
+  if (const c10::Device used = device_.load(); !used.is_cpu()) return used;
+  const OnlyUser only(*this, name, deadline);
+  if (!open_.load()) throw_closed(name);
+  if (const c10::Device used = device_.load(); !used.is_cpu()) return used;
+  check(anycclCommSetDevice(comm_.load(), device.index()), name);
+  device_ = device;
+  return device;
 }
 
 anycclResult_t SharedComm::error() {

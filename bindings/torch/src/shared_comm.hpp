@@ -1,8 +1,11 @@
 #pragma once
 // One communicator, made safe for use by many threads.
 
+#include <c10/core/Device.h>
+
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -57,6 +60,11 @@ class SharedComm {
     use(comm_.load());
   }
 
+  /// Gives the communicator this device if it has none, and returns the one that it has. For that
+  /// it waits until no other thread is in a call on it; throws after `deadline`, as an error of
+  /// `name`, if there is no such device, and what signals raise. Not within with().
+  c10::Device use_device(c10::Device device, std::string_view name, Clock::time_point deadline);
+
   /// Returns the code of the communicator's failure, also after its end; Success or InProgress if
   /// there is none.
   anycclResult_t error();
@@ -71,7 +79,10 @@ class SharedComm {
  private:
   class User {
    public:
-    explicit User(SharedComm& shared_comm) : users_(shared_comm.users_) { users_.fetch_add(1); }
+    explicit User(SharedComm& shared_comm) : users_(shared_comm.users_) {
+      if (users_.fetch_add(1) < 0) [[unlikely]]
+        for (int users = users_.load(); users < 0; users = users_.load()) users_.wait(users);
+    }
     ~User() { users_.fetch_sub(1, std::memory_order_release); }
     User(const User&) = delete;
     User& operator=(const User&) = delete;
@@ -80,16 +91,23 @@ class SharedComm {
     std::atomic<int>& users_;
   };
 
+  /// The one user, as long as it lives: threads that come wait for its end.
+  class OnlyUser;
+
   [[noreturn]] void throw_closed(std::string_view name) const;
   /// Returns when no thread calls the communicator; false if that takes longer.
   bool wait_unused(Clock::time_point deadline);
 
   // A thread that counts as a user and then sees `open_` finds the communicator; one that clears
   // `open_` and then sees no users has it alone. Hence all of them are sequentially consistent.
+  // With kOnlyUser, and those that wait for its end, it is negative.
+  static constexpr int kOnlyUser = std::numeric_limits<int>::min() / 2;
   std::atomic<int> users_ = 0;
   std::atomic<bool> open_ = true;
   std::atomic<anycclComm_t> comm_ = nullptr;  // null once it is closed or aborted
   std::atomic<anycclResult_t> ended_with_ = anycclSuccess;
+  // Pairs with nothing: it changes once, while there is one user, and is looked at again then.
+  std::atomic<c10::Device> device_ = c10::Device(c10::kCPU);
   std::timed_mutex closing_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <ATen/MemoryOverlap.h>
 
+#include "devices.hpp"
+
 namespace anyccl::torch {
 namespace {
 
@@ -38,6 +40,16 @@ bool lay_out(const std::vector<std::byte*>& memory, const std::vector<std::size_
   if (!std::is_sorted(extents.begin(), extents.end())) std::sort(extents.begin(), extents.end());
   for (std::size_t i = 1; i < extents.size(); ++i)
     if (extents[i].first < extents[i - 1].second) return false;
+  return true;
+}
+
+/// Whether these addresses may be blocks of one buffer: on a device that is one allocation, and a
+/// storage lies in one.
+bool is_one_memory(at::TensorList tensors, const std::vector<std::byte*>& memory) {
+  if (tensors[0].is_cpu()) return true;
+  for (std::size_t i = 0; i < memory.size(); ++i)
+    if (memory[i] != tensors[i].const_data_ptr() || !tensors[i].is_alias_of(tensors[0]))
+      return false;
   return true;
 }
 
@@ -149,10 +161,10 @@ bool has_memory(const at::Tensor& tensor) {
 
 void check_tensor(const char* name, const at::Tensor& tensor) {
   if (!tensor.defined()) refuse(name, "a tensor is undefined");
-  if (!tensor.device().is_cpu())
+  if (!tensor.is_cpu() && !may_be_copied(tensor.device().type()))
     refuse(name, "the tensor is on " + tensor.device().str() +
-                     "; this backend is for CPU tensors. With other devices, use for example "
-                     "backend=\"cpu:anyccl,cuda:nccl\"");
+                     "; this backend is for tensors of the CPU and of CUDA devices. With others, "
+                     "use for example backend=\"cpu:anyccl,xpu:xccl\"");
   if (tensor.layout() != c10::kStrided)
     refuse(name, "unsupported layout " + c10d::toString(tensor.layout()));
   if (!has_memory(tensor))
@@ -299,13 +311,13 @@ Memory::Blocks Memory::inputs(at::TensorList tensors) {
   for (const at::Tensor& tensor : tensors)
     memory.push_back(static_cast<std::byte*>(const_cast<void*>(input(tensor))));
   const std::size_t unit = element_of(tensors[0].scalar_type()).bytes;
-  if (lay_out(memory, counts_of(tensors), unit, false, blocks)) return blocks;
+  if (is_one_memory(tensors, memory) && lay_out(memory, counts_of(tensors), unit, false, blocks))
+    return blocks;
   const std::vector<at::Tensor> views = one_buffer(tensors, blocks);
   for (const at::Tensor& tensor : tensors) come_after(tensor, true);
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    copy_back({{views[i], tensors[i]}});
-    temporaries_.push_back(views[i]);
-  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  for (std::size_t i = 0; i < tensors.size(); ++i)  // in the current stream, as the call is
+    temporaries_.push_back(views[i].copy_(tensors[i]));
   return blocks;
 }
 
@@ -317,7 +329,8 @@ Memory::Blocks Memory::outputs(at::TensorList tensors) {
   for (const at::Tensor& tensor : tensors)
     memory.push_back(static_cast<std::byte*>(output(tensor)));
   const std::size_t unit = element_of(tensors[0].scalar_type()).bytes;
-  if (lay_out(memory, counts_of(tensors), unit, true, blocks)) return blocks;
+  if (is_one_memory(tensors, memory) && lay_out(memory, counts_of(tensors), unit, true, blocks))
+    return blocks;
   copies_.resize(copies_before);
   const std::vector<at::Tensor> views = one_buffer(tensors, blocks);
   for (std::size_t i = 0; i < tensors.size(); ++i)

@@ -23,9 +23,9 @@ Element element_of(c10::ScalarType type);
 
 /// Throws RuntimeError with "anyccl: NAME: TEXT".
 [[noreturn]] void refuse(const char* name, const std::string& text);
-/// A dense tensor in host memory.
+/// A dense tensor, on the CPU or on a device whose memory the library may copy.
 void check_tensor(const char* name, const at::Tensor& tensor);
-/// All are dense tensors in host memory, and of the type of `like`.
+/// All are such tensors, and of the type of `like`.
 void check_tensors(const char* name, at::TensorList tensors, const c10::TensorOptions& like);
 /// Returns the only tensor, after check_tensor(); refuses any other number of them.
 const at::Tensor& check_single(const char* name, at::TensorList tensors);
@@ -75,7 +75,7 @@ class Memory {
   /// Whether it can be used where it is: it is plain, and no earlier call of the job writes there.
   bool is_direct(const at::Tensor& tensor) const;
   void note_written(const at::Tensor& tensor);
-  /// Waits for what earlier operations of the group still write there.
+  /// Waits for what earlier operations of the group still write there, see finish_before().
   void come_after(const at::Tensor& tensor, bool is_copied) const {
     if (earlier_ != nullptr) earlier_->finish_before(tensor, is_copied);
   }

@@ -1,13 +1,15 @@
 #include "work.hpp"
 
+#include "devices.hpp"
 #include "errors.hpp"
 
 namespace anyccl::torch {
 
 constexpr const char* kNotTimed = "anyccl: getDuration only works if timing was enabled";
 
-c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors() {
-  return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors(std::vector<c10::Device> devices) {
+  return c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
+                                                  std::move(devices));
 }
 
 void DoneWork::end() {
@@ -19,7 +21,7 @@ void DoneWork::end() {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> DoneWork::getFuture() {
-  auto future = future_of_tensors();
+  auto future = future_of_tensors(devices_of(outputs_));
   future->markCompleted(c10::IValue(result()));
   return future;
 }
@@ -73,7 +75,7 @@ c10::intrusive_ptr<c10::ivalue::Future> PendingWork::getFuture() {
   {
     const std::lock_guard lock(mutex_);
     if (future_) return future_;
-    future_ = future_of_tensors();
+    future_ = future_of_tensors(devices_of(outputs_));
   }
   synchronize();  // torch forgets the work, for whoever has the future waits for that
   operation_->watch({future_, outputs_});

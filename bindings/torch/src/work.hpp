@@ -78,7 +78,8 @@ class PendingWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;  // mutex_ of the base
 };
 
-c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors();
+/// Returns a future of tensors on these devices, beside those of the CPU.
+c10::intrusive_ptr<c10::ivalue::Future> future_of_tensors(std::vector<c10::Device> devices = {});
 
 /// What threads coalesce: between start() and take(), the operations of a thread are parts of one.
 /// Calls of other threads beside it are calls of their own.

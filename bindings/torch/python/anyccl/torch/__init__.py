@@ -2,14 +2,17 @@
 
     import torch.distributed as dist
     import anyccl.torch          # not needed where anyccl-torch is installed: torch loads it
-    dist.init_process_group("anyccl")              # or "cpu:anyccl,cuda:nccl"
+    dist.init_process_group("anyccl")              # or "cuda:anyccl", "cpu:anyccl,cuda:nccl"
 
-All operations of torch.distributed on CPU tensors, in Gloo's place. Beyond torch's own documentation
-they promise:
+All operations of torch.distributed on CPU tensors, in Gloo's place, and on those of CUDA devices. Beyond torch's own
+documentation they promise:
 
 Shapes:  any, also empty and not contiguous; elements are matched in row-major order. Tensors in lists
          may differ in size where torch does not forbid it (all_gather, reduce_scatter, gather,
          scatter, all_to_all); every rank must then know all sizes.
+Devices: a call on tensors of a device comes after what the current stream has to do there, and copies them to the host
+         and back. When wait() returns, or a future is complete, every stream sees the result. Tensors of a call are on
+         one device, those of a group on one and on the CPU; ranks may differ.
 Order:   collectives of a group run in the order in which they are called. Point-to-point operations do
          not wait for them, and are matched in order per (sender, receiver, tag).
 Threads: any thread may call; ranks must still agree on the order of collectives. wait() and all
@@ -107,7 +110,7 @@ def disable_arena() -> None:
 def _register() -> None:
     if not _dist.is_available() or "ANYCCL" in _dist.Backend._plugins:
         return
-    _dist.Backend.register_backend("anyccl", _create, extended_api=True, devices=["cpu"])
+    _dist.Backend.register_backend("anyccl", _create, extended_api=True, devices=["cpu", "cuda"])
     # Operations that complete later might release tensors after the interpreter has ended.
     _atexit.register(_C.close_all, _datetime.timedelta(seconds=2))
     _coalesce_by_thread()

@@ -5,8 +5,9 @@ import os
 import pickle
 import tempfile
 
-import torch
 import torch.distributed as dist
+
+from ._backend_of import backend_of
 
 _VERSION = "2.10"  # of the format, as torch's recorder for NCCL writes it
 _STATES = {"issued": "scheduled", "running": "started", "done": "completed"}
@@ -55,14 +56,8 @@ def write_flight_record(prefix: str) -> str:
 
 def _dump_of(group):
     """None: it is no group of anyccl on this rank."""
-    from . import ProcessGroupAnyccl
-    if not isinstance(group, dist.ProcessGroup):
-        return None
-    try:
-        backend = group._get_backend(torch.device("cpu"))
-    except RuntimeError:  # it has none for CPU tensors
-        return None
-    if not isinstance(backend, ProcessGroupAnyccl):
+    backend = backend_of(group) if isinstance(group, dist.ProcessGroup) else None
+    if backend is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "dump")

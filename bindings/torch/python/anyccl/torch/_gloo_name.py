@@ -82,7 +82,7 @@ def replace_gloo() -> None:
 
     Call it on every rank, before groups are made and before modules are imported that import
     ProcessGroupGloo by name; or set ANYCCL_TORCH_AS_GLOO=1 in the environment of every rank, which is read
-    once, when torch loads the backend. A second call does nothing. Tensors of devices are refused.
+    once, when torch loads the backend. A second call does nothing.
     """
     if _Name.real is not None:
         return
@@ -91,4 +91,4 @@ def replace_gloo() -> None:
     _Name.real = _c10d.ProcessGroupGloo
     taken = _Name("ProcessGroupGloo", (), {"__module__": _Name.real.__module__, "__doc__": replace_gloo.__doc__})
     _c10d.ProcessGroupGloo = _dist.ProcessGroupGloo = taken
-    _dist.Backend.register_backend(_REAL_NAME, _create_real, devices=["cpu"])
+    _dist.Backend.register_backend(_REAL_NAME, _create_real, devices=["cpu", "cuda"])

@@ -20,7 +20,7 @@ def all_reduce_leaves(output: _torch.Tensor, input: _torch.Tensor, leaves: int, 
     Returns a Work with async_op, else None, when `output` is there.
     Errors: ValueError and RuntimeError, as other operations.
     """
-    backend = (group or _dist.group.WORLD)._get_backend(_torch.device("cpu"))
+    backend = (group or _dist.group.WORLD)._get_backend(output.device)
     if not isinstance(backend, ProcessGroupAnyccl):
         raise ValueError(f"anyccl: all_reduce_leaves needs a group of anyccl, not of {backend.name()}")
     options = _dist.AllreduceOptions()

@@ -1,4 +1,4 @@
-"""The object collectives of torch.distributed, for groups whose CPU tensors are anyccl's.
+"""The object collectives of torch.distributed, for groups of anyccl.
 
 Torch exchanges the sizes, then pads every object to the largest. Here small objects travel whole in one round of equal
 blocks; larger ones follow in a second round, as long as they are, and are unpickled where they arrive. Both rounds are
@@ -17,7 +17,7 @@ import torch as _torch
 import torch.distributed as _dist
 from torch.distributed import distributed_c10d as _c10d
 
-from ._C import ProcessGroupAnyccl
+from ._backend_of import backend_of as _backend_of
 from ._replace import replace as _replace
 
 _BROADCAST, _ALL_GATHER, _GATHER, _SCATTER = 1, 8, 9, 10  # of anycclCollective_t
@@ -31,11 +31,11 @@ def _replaces(ours):
 
 
 def _usable(group):
-    """The group, None being that of all ranks, if its CPU tensors are anyccl's; else None."""
+    """The group, None being that of all ranks, if it has a backend of anyccl for objects; else None."""
     group = _dist.group.WORLD if group is None else group
     try:
-        return group if type(group._get_backend(_CPU)) is ProcessGroupAnyccl else None
-    except Exception:  # no group, this rank is not in it, or it has nothing for CPU tensors
+        return group if _backend_of(group) is not None else None
+    except Exception:  # no group, or this rank is not in it
         return None
 
 
@@ -99,7 +99,7 @@ def _load(data):
 
 def _exchange(name, what, group, pickle, root=0):
     """What comes to this rank. An interrupt from here on is no loss: the other ranks get what they wait for."""
-    arrived = group._get_backend(_CPU)._exchange_objects(name, what, pickle, root)
+    arrived = _backend_of(group)._exchange_objects(name, what, pickle, root)
     return [data if isinstance(data, bytes) else data.numpy().data for data in arrived]
 
 

@@ -9,11 +9,11 @@ import torch.distributed as _dist
 from torch.distributed import distributed_c10d as _c10d
 
 from ._C import ProcessGroupAnyccl
+from ._backend_of import backend_of as _backend_of
 from ._objects import _usable
 from ._replace import replace as _replace
 from ._store import is_gone as _is_gone, replaced_if_gone as _replaced_if_gone
 
-_CPU = _torch.device("cpu")
 _SHRINK_ABORT = 1
 
 
@@ -23,9 +23,15 @@ class _Before:
     def __init__(self, group):
         self.ranks = _dist.get_process_group_ranks(group)
         self.is_default = group == _dist.group.WORLD
+        self.devices = [one for one in group._device_types if type(group._get_backend(one)) is ProcessGroupAnyccl]
 
     def number(self, group, gone):
-        """Tells torch which ranks the new group has; those of the default group it numbers anew."""
+        """Tells torch which ranks the new group has; those of the default group it numbers anew. Torch gives the group a
+        backend for one device, and it gets those that the old one had."""
+        backend = _backend_of(group)
+        for device in self.devices:
+            if backend is not None and device not in group._device_types:
+                group._register_backend(device, _dist.ProcessGroup.BackendType.GLOO, backend)
         left = [rank for place, rank in enumerate(self.ranks) if place not in gone]
         _c10d._world.pg_group_ranks[group] = {
             place if self.is_default else rank: place for place, rank in enumerate(left)}
@@ -65,7 +71,7 @@ def carry_on(group=None, exclude=()) -> _dist.ProcessGroup:
     if not hasattr(_c10d, "_finalize_shrunk_group"):
         raise NotImplementedError(f"anyccl: torch {_torch.__version__} cannot shrink groups, as torch 2.10 can")
     before = _Before(usable)
-    backend, gone = usable._get_backend(_CPU)._carry_on(list(exclude))
+    backend, gone = _backend_of(usable)._carry_on(list(exclude))
     name, store = _c10d._world.pg_map[usable]
     left = _replaced_if_gone(store, backend)
     if left is not store:

@@ -176,7 +176,13 @@ def _all_reduce(bucket, vector, group, ranks):
     return work.get_future().then(lambda future: future.value()[0])
 
 
+def _need_host_memory(buffer):
+    if not buffer.is_cpu:
+        raise ValueError(f"anyccl: this hook is for gradients in host memory, and these are on {buffer.device}")
+
+
 def _hook(state, bucket, choose, exchange):
+    _need_host_memory(bucket.buffer())
     group = state.group if state.group is not None else dist.group.WORLD
     ranks, buffer = group.size(), bucket.buffer()
     vector, momentum = _vector(state, bucket, ranks)
@@ -275,6 +281,7 @@ class CodecState:
 def coded(state: CodecState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Averages each bucket by an all_reduce whose bytes between hosts are codes."""
     begun, buffer = torch.futures.Future(), bucket.buffer()
+    _need_host_memory(buffer)
     averaged = begun.then(lambda _: state._average(buffer))  # DDP reads the text of what this raises
     state._thread.submit(begun.set_result, None)
     return averaged

@@ -1,0 +1,66 @@
+#include "devices.hpp"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include "errors.hpp"
+#include "tensors.hpp"
+
+namespace anyccl::torch {
+namespace {
+
+/// The driver's handle of a stream. Torch before 2.12 may not tell it: then this returns when the
+/// work of the stream is done, and the null stream stands for it, which adds nothing to that.
+template <typename Stream>
+void* native_handle_of(const Stream& stream) {
+  if constexpr (requires { stream.native_handle(); }) {
+    return stream.native_handle();
+  } else {
+    stream.synchronize();
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+c10::Device common_device(const char* name, at::TensorList inputs, at::TensorList outputs) {
+  c10::Device device = c10::kCPU;
+  bool is_first = true;
+  for (const at::TensorList tensors : {inputs, outputs}) {
+    for (const at::Tensor& tensor : tensors) {
+      if (!is_first && tensor.device() != device)
+        refuse(name, "the tensors are on " + device.str() + " and on " + tensor.device().str() +
+                         "; those of one call are on one device");
+      device = tensor.device();
+      is_first = false;
+    }
+  }
+  return device;
+}
+
+std::vector<c10::Device> devices_of(at::TensorList tensors) {
+  std::vector<c10::Device> devices;
+  for (const at::Tensor& tensor : tensors)
+    if (!tensor.is_cpu()) devices.push_back(tensor.device());
+  return devices;
+}
+
+CurrentStream::CurrentStream(const char* name, c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  check(anycclStreamWrap(&stream_, device.index(), native_handle_of(stream)), name);
+}
+
+CurrentStream::~CurrentStream() {
+  if (stream_ != nullptr) anycclStreamDestroy(stream_);
+}
+
+PoolStream::PoolStream(c10::Device device) {
+  if (!device.is_cpu())
+    guard_.emplace(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
+}
+
+void PoolStream::finish() const {
+  if (guard_) guard_->current_stream().synchronize();
+}
+
+}  // namespace anyccl::torch
