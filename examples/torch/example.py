@@ -1,6 +1,7 @@
 """Shared by these examples: the choice of the backend, the proof that it was used, and one line about the result."""
 
 import argparse
+import os
 
 import torch
 import torch.distributed as dist
@@ -21,12 +22,27 @@ def start(options=None) -> argparse.Namespace:
     return given
 
 
-def assert_used(backend: str, group=None) -> None:
-    """CPU tensors of that group (default: of all ranks) travel by that backend and by no other."""
+def add_device(options: argparse.ArgumentParser) -> None:
+    options.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu",
+                         help="kind of device that the tensors are on (%(default)s)")
+
+
+def own_device(kind: str) -> torch.device:
+    """The device of this rank, one of those of its host, which is the current one from now on."""
+    if kind == "cpu":
+        return torch.device(kind)
+    module = torch.get_device_module(kind)
+    index = int(os.environ["LOCAL_RANK"]) % module.device_count()
+    module.set_device(index)
+    return torch.device(kind, index)
+
+
+def assert_used(backend: str, group=None, device="cpu") -> None:
+    """Tensors of that device and group (default: of all ranks) travel by that backend and by no other."""
     group = group or dist.group.WORLD
-    used = group._get_backend(torch.device("cpu"))
+    used = group._get_backend(torch.device(device))
     used = type(getattr(used, "wrapped_pg", used)).__name__  # TORCH_DISTRIBUTED_DEBUG=DETAIL wraps it
-    assert used == f"ProcessGroup{backend.capitalize()}", f"{backend} was asked for, and {used} is used"
+    assert used == f"ProcessGroup{backend.rpartition(':')[2].capitalize()}", f"{backend} was asked for, and {used} is used"
 
 
 def assert_close(got, expected, what: str, rtol=1e-4, atol=1e-5) -> None:
