@@ -42,9 +42,9 @@ def check(cells):
     assert not trouble, "\n".join(trouble[:20])
 
 
-def cells(device, functions, sizes, dtypes, operators):
+def cells(device, functions, sizes, dtypes, operators, layouts=(True, False)):
     for function, numel, dtype, is_async, contiguous, op in itertools.product(
-            functions, sizes, dtypes, (False, True), (True, False), operators):
+            functions, sizes, dtypes, (False, True), layouts, operators):
         yield Cell(device, dist.group.WORLD, numel, dtype, is_async, contiguous), function, *op
 
 
@@ -55,7 +55,7 @@ def test_reductions(on_the_cpu, tmp_path):
         device = torch.device("cpu") if rank == on_the_cpu else device
         operators = [["SUM"], ["AVG"], ["PREMUL_SUM"]]
         check(cells(device, matrix.REDUCTIONS, [0, 1, 7], [torch.float32, torch.int64], operators))
-        check(cells(device, matrix.REDUCTIONS, [5000], [torch.bfloat16], [["MAX"]]))
+        check(cells(device, matrix.REDUCTIONS, [5000], [torch.bfloat16], [["MAX"]], [True]))
     run_on_devices(RANKS, tmp_path, body, most_us=30)
 
 
@@ -64,7 +64,7 @@ def test_moves(on_the_cpu, tmp_path):
     def body(rank, device):
         device = torch.device("cpu") if rank == on_the_cpu else device
         check(cells(device, matrix.MOVES, [0, 1, 7], [torch.float32, torch.bool], [[]]))
-        check(cells(device, matrix.MOVES, [5000], [torch.uint8], [[]]))
+        check(cells(device, matrix.MOVES, [5000], [torch.uint8], [[]], [True]))
     run_on_devices(RANKS, tmp_path, body, most_us=30)
 
 
@@ -320,5 +320,16 @@ def test_groups_of_fewer_ranks_and_flight_records(tmp_path):
     run_on_devices(3, tmp_path, body, backend="simulated:anyccl")
 
 
-def test_the_plain_name_is_for_cuda_too():
-    assert dist.Backend.backend_capability["anyccl"] == ["cpu", "cuda"]
+def test_the_plain_name_is_for_cuda_too(tmp_path):
+    """One backend is for both, also in a group of the ranks that are left."""
+    def body(rank, device):
+        def backends(group):
+            return {one.type: group._get_backend(one) for one in group._device_types}
+        dist.barrier()  # all have joined
+        mine = backends(dist.group.WORLD)
+        assert mine.keys() == {"cpu", "cuda"} and mine["cpu"] is mine["cuda"]
+        if rank == 2:
+            os._exit(0)
+        left = backends(anyccl.torch.carry_on())
+        assert left.keys() == mine.keys() and left["cpu"] is left["cuda"] is not mine["cpu"]
+    run_on_devices(3, tmp_path, body, backend="anyccl")
