@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import test_matrix as matrix
-from cells import make, reduced, same, strided
+from cells import OPERATORS, is_refused, make, reduced, same, strided
 from on_device import device_of, run_on_devices, simulated_device
 from ranks import count_of_torchs_own, limit_operations, tell, wait_for
 
@@ -45,7 +45,8 @@ def check(cells):
 def cells(device, functions, sizes, dtypes, operators, layouts=(True, False)):
     for function, numel, dtype, is_async, contiguous, op in itertools.product(
             functions, sizes, dtypes, (False, True), layouts, operators):
-        yield Cell(device, dist.group.WORLD, numel, dtype, is_async, contiguous), function, *op
+        if not op or not is_refused(*op, dtype):
+            yield Cell(device, dist.group.WORLD, numel, dtype, is_async, contiguous), function, *op
 
 
 @pytest.mark.parametrize("on_the_cpu", [None, 1])
@@ -53,8 +54,8 @@ def test_reductions(on_the_cpu, tmp_path):
     """A rank may have its tensors on the CPU where others have theirs on devices."""
     def body(rank, device):
         device = torch.device("cpu") if rank == on_the_cpu else device
-        operators = [["SUM"], ["AVG"], ["PREMUL_SUM"]]
-        check(cells(device, matrix.REDUCTIONS, [0, 1, 7], [torch.float32, torch.int64], operators))
+        dtypes = [torch.float32, torch.int64, torch.bfloat16, torch.bool, torch.complex64]
+        check(cells(device, matrix.REDUCTIONS, [0, 1, 7], dtypes, [[one] for one in OPERATORS]))
         check(cells(device, matrix.REDUCTIONS, [5000], [torch.bfloat16], [["MAX"]], [True]))
     run_on_devices(RANKS, tmp_path, body, most_us=30)
 
@@ -63,7 +64,7 @@ def test_reductions(on_the_cpu, tmp_path):
 def test_moves(on_the_cpu, tmp_path):
     def body(rank, device):
         device = torch.device("cpu") if rank == on_the_cpu else device
-        check(cells(device, matrix.MOVES, [0, 1, 7], [torch.float32, torch.bool], [[]]))
+        check(cells(device, matrix.MOVES, [0, 1, 7], [torch.float32, torch.bool, torch.complex64], [[]]))
         check(cells(device, matrix.MOVES, [5000], [torch.uint8], [[]], [True]))
     run_on_devices(RANKS, tmp_path, body, most_us=30)
 
@@ -196,6 +197,22 @@ def test_objects_and_barriers(backend, tmp_path):
         if "cpu" in backend:  # torch looks for the backend of CPU tensors
             dist.group.WORLD.monitored_barrier()
     run_on_devices(2, tmp_path, body, backend=backend)
+
+
+def test_inputs_and_outputs_that_overlap(tmp_path):
+    def body(rank, device):
+        numel, room = 30, torch.zeros(61, device=device)
+        everyone = [make(r, 2 * numel, torch.float32) for r in range(2)]
+        room[1:1 + numel] = make(rank, numel, torch.float32).to(device)
+        dist.all_gather_single(room[:-1], room[1:1 + numel])
+        assert room[:-1].cpu().equal(torch.cat([make(r, numel, torch.float32) for r in range(2)]))
+        room[:-1] = everyone[rank].to(device)
+        dist.reduce_scatter_single(room[1:1 + numel], room[:-1])
+        assert room[1:1 + numel].cpu().equal(sum(everyone)[rank * numel:(rank + 1) * numel])
+        room[:-1] = everyone[rank].to(device)
+        dist.all_to_all(list(room[1:].chunk(2)), list(room[:-1].chunk(2)))
+        assert room[1:].cpu().equal(torch.cat([one[rank * numel:(rank + 1) * numel] for one in everyone]))
+    run_on_devices(2, tmp_path, body)
 
 
 def test_leaves(tmp_path):

@@ -8,8 +8,8 @@
 namespace anyccl::torch {
 namespace {
 
-/// The driver's handle of a stream. Torch before 2.12 may not tell it: then this returns when the
-/// work of the stream is done, and the null stream stands for it, which adds nothing to that.
+/// The driver's handle of a stream. Versions of torch before 2026 do not tell it: there this returns
+/// when the work of the stream is done, and null, the default stream, adds nothing to that.
 template <typename Stream>
 void* native_handle_of(const Stream& stream) {
   if constexpr (requires { stream.native_handle(); }) {

@@ -14,4 +14,4 @@ def backend_of(group):
         devices = [_CPU]
     backends = {group._get_backend(device) for device in devices}
     backend = backends.pop() if len(backends) == 1 else None
-    return backend if type(backend) is ProcessGroupAnyccl else None
+    return backend if isinstance(backend, ProcessGroupAnyccl) else None

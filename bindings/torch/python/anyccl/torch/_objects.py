@@ -18,6 +18,7 @@ import torch.distributed as _dist
 from torch.distributed import distributed_c10d as _c10d
 
 from ._backend_of import backend_of as _backend_of
+from ._C import ProcessGroupAnyccl
 from ._replace import replace as _replace
 
 _BROADCAST, _ALL_GATHER, _GATHER, _SCATTER = 1, 8, 9, 10  # of anycclCollective_t
@@ -34,7 +35,7 @@ def _usable(group):
     """The group, None being that of all ranks, if it has a backend of anyccl for objects; else None."""
     group = _dist.group.WORLD if group is None else group
     try:
-        return group if _backend_of(group) is not None else None
+        return group if type(_backend_of(group)) is ProcessGroupAnyccl else None
     except Exception:  # no group, or this rank is not in it
         return None
 
