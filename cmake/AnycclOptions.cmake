@@ -33,7 +33,7 @@ set(ANYCCL_SANITIZE "" CACHE STRING "Sanitizers for everything, for example addr
 # Optional parts: ON fails if what it needs is missing, AUTO takes it where it is. A part has a file parts/<PART>.cmake,
 # which looks for what it needs: it sets `folder` to where the part is, or to nothing if it is a part of the library, and,
 # unless it can be built, `missing` to why.
-set(ANYCCL_PARTS TLS SIMGRID PYTHON TORCH NCCL_FACE)
+set(ANYCCL_PARTS TLS CUDA_KERNELS SIMGRID PYTHON TORCH NCCL_FACE)
 set(ANYCCL_PARTS_BUILT "")
 set(ANYCCL_PART_FOLDERS "")
 foreach(part IN LISTS ANYCCL_PARTS)

@@ -525,11 +525,10 @@ ANYCCL_API anycclResult_t anycclExscan(const void* sendbuff, void* recvbuff, siz
                                        anycclDataType_t datatype, anycclRedOp_t op,
                                        anycclComm_t comm, anycclStream_t stream);
 /* Block j of sendbuff goes to rank j; block i of recvbuff comes from rank i; `count` elements each.
- * In place: sendbuff == recvbuff. */
+ * In place: sendbuff == recvbuff. anycclAlltoAll is NCCL's spelling. */
 ANYCCL_API anycclResult_t anycclAllToAll(const void* sendbuff, void* recvbuff, size_t count,
                                          anycclDataType_t datatype, anycclComm_t comm,
                                          anycclStream_t stream);
-/* The same in NCCL's spelling. */
 ANYCCL_API anycclResult_t anycclAlltoAll(const void* sendbuff, void* recvbuff, size_t count,
                                          anycclDataType_t datatype, anycclComm_t comm,
                                          anycclStream_t stream);
@@ -661,11 +660,7 @@ ANYCCL_API anycclResult_t anycclAllToAllConfig(const void* sendbuff, void* recvb
                                                anycclDataType_t datatype, anycclComm_t comm,
                                                anycclStream_t stream,
                                                const anycclCollConfig_t* config);
-/* The same in NCCL's spelling. */
-ANYCCL_API anycclResult_t anycclAlltoAllConfig(const void* sendbuff, void* recvbuff, size_t count,
-                                               anycclDataType_t datatype, anycclComm_t comm,
-                                               anycclStream_t stream,
-                                               const anycclCollConfig_t* config);
+#define anycclAlltoAllConfig anycclAllToAllConfig /* NCCL's spelling */
 ANYCCL_API anycclResult_t anycclGatherConfig(const void* sendbuff, void* recvbuff, size_t count,
                                              anycclDataType_t datatype, int root, anycclComm_t comm,
                                              anycclStream_t stream,

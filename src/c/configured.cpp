@@ -134,12 +134,6 @@ anycclResult_t anycclAllToAllConfig(const void* sendbuff, void* recvbuff, size_t
                            config, comm, stream);
 }
 
-anycclResult_t anycclAlltoAllConfig(const void* sendbuff, void* recvbuff, size_t count,
-                                    anycclDataType_t datatype, anycclComm_t comm,
-                                    anycclStream_t stream, const anycclCollConfig_t* config) {
-  return anycclAllToAllConfig(sendbuff, recvbuff, count, datatype, comm, stream, config);
-}
-
 anycclResult_t anycclGatherConfig(const void* sendbuff, void* recvbuff, size_t count,
                                   anycclDataType_t datatype, int root, anycclComm_t comm,
                                   anycclStream_t stream, const anycclCollConfig_t* config) {

@@ -64,8 +64,8 @@ anycclResult_t sum(void* x, anycclComm_t comm, Form form) {
 }
 
 /// Every rank's call is over and names the function that failed on one of them, and no call works
-/// afterwards. If the result of one rank cannot be copied, that of another one may have been before:
-/// then its next call fails.
+/// afterwards. If the result of one rank cannot be copied, that of another one may have been
+/// before: then its next call fails.
 void expect_named_failure(const std::string& fault, const std::string& words,
                           Form form = Form::blocking) {
   expect_in_child({{"FAIL", fault}}, [&] {
@@ -125,8 +125,8 @@ TEST(FailingDevice, a_driver_that_cannot_tell_what_memory_is_ends_the_call_on_al
   expect_named_failure("cuPointerGetAttributes:1", "cuPointerGetAttributes");
 }
 
-/// Two ranks make four calls each while a function of the driver fails once. A call that fails names
-/// it on both ranks, unless the rank has not come to its calls, and so ends its communicator.
+/// Two ranks make four calls each while a function of the driver fails once. A call that fails
+/// names it on both ranks, unless the rank has not come to its calls, and so ends its communicator.
 void call_while_it_fails(const std::string& function, Form form) {
   std::atomic<bool> never_began = false;
   run_ranks(2, [&](Communicator& comm) {

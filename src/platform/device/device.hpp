@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "anyccl/status.hpp"
+#include "anyccl/types.hpp"
 
 namespace anyccl {
 
@@ -31,11 +33,18 @@ struct DeviceAbilities {
   bool waits_for_words = false;  ///< wait_word() can be used.
   bool pins_read_only = false;   ///< pin() takes a mapping that cannot be written.
   bool shares_memory = false;    ///< share() and open_shared() can be used, if the system agrees.
+  bool reduces = false;          ///< reduce() has kernels.
   int copy_engines = 1;          ///< Copies that can run at the same time.
 };
 
 using DeviceQueue = struct DeviceQueueTag*;    ///< CUstream, hipStream_t, an immediate list.
 using DeviceMoment = struct DeviceMomentTag*;  ///< CUevent, hipEvent_t, ze_event_handle_t.
+
+/// Which kernel reduces.
+struct Reduction {
+  DType dtype;
+  ReduceOp op;
+};
 
 /// Another process opens memory by these bytes.
 struct SharedHandle {
@@ -84,6 +93,13 @@ class Device {
   virtual Result<bool> is_recording(DeviceQueue queue) = 0;
   /// Memory of devices, or pinned.
   virtual Status copy(DeviceQueue queue, void* to, const void* from, std::size_t bytes) = 0;
+  /// dst[i] = sources[0][i] op sources[1][i] op ..., i < count: the same bits as of ReduceFn
+  /// (platform/reduce/kernels.hpp). Two to kMostSources vectors of the type's alignment, of devices
+  /// or pinned; `dst` may be one of them, there is no other overlap. Errors: unsupported, if the
+  /// device has no kernel for it.
+  virtual Status reduce(DeviceQueue queue, Reduction what, void* dst,
+                        std::span<const void* const> sources, std::size_t count) = 0;
+  static constexpr std::size_t kMostSources = 8;
   /// The queue waits until `*word`, pinned, is `at_least`: cyclically, so that numbers may wrap.
   virtual Status wait_word(DeviceQueue queue, std::uint32_t* word, std::uint32_t at_least) = 0;
   /// The queue writes `*word`, pinned, after what it has written before.

@@ -7,7 +7,8 @@
 
 namespace anyccl::simulated {
 
-/// Looks in SIMULATED_CUDA_KERNELS, or else in the program; null if there is none of this name.
+/// Looks in SIMULATED_CUDA_KERNELS, or else in the program, and then in the driver; null if there
+/// is none of this name.
 cuda::Function find_kernel(const std::string& name);
 cuda::Error launch(cuda::Function kernel, unsigned blocks, cuda::Stream stream, const void* args);
 

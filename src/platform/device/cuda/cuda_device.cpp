@@ -1,8 +1,10 @@
 #include "platform/device/cuda/cuda_device.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "platform/device/cuda/kernels/reduce_args.hpp"
 
 namespace anyccl::cuda {
 namespace {
@@ -38,13 +40,20 @@ Status CudaDevice::start() {
   abilities_.writes_words = abilities_.waits_for_words = attribute(kStreamWords) != 0;
   abilities_.pins_read_only = attribute(kReadOnlyRegister) != 0;
   abilities_.shares_memory = attribute(kUnifiedAddressing) != 0;
+  abilities_.reduces = kKernelImages[0] != nullptr;
   abilities_.copy_engines = attribute(kCopyEngines);
+  constexpr unsigned kBlocksEach = 4;  // hide each other's waits for memory
+  most_blocks_ = std::max(1U, static_cast<unsigned>(attribute(kMultiprocessors)) * kBlocksEach);
   return {};
 }
 
 CudaDevice::~CudaDevice() {
-  if (context_ != nullptr && generation_ == fork_generation())
-    driver_.cuDevicePrimaryCtxRelease_v2(number_);
+  if (context_ == nullptr || generation_ != fork_generation()) return;
+  if (enter().ok()) {
+    kernels_.unload(driver_);
+    leave();
+  }
+  driver_.cuDevicePrimaryCtxRelease_v2(number_);
 }
 
 /// 0 if the driver does not know it.
@@ -151,6 +160,25 @@ Status CudaDevice::copy(DeviceQueue queue, void* to, const void* from, std::size
   return driver_.check(
       driver_.cuMemcpyAsync(address_of(to), address_of(from), bytes, stream_of(queue)),
       "cuMemcpyAsync");
+}
+
+Status CudaDevice::reduce(DeviceQueue queue, Reduction what, void* dst,
+                          std::span<const void* const> sources, std::size_t count) {
+  if (sources.size() < 2 || sources.size() > kMostSources)
+    return error(Code::internal, "a kernel reduces 2 to {} vectors, not {}", kMostSources,
+                 sources.size());
+  ANYCCL_TRY(const Function function, kernels_.find(driver_, what));
+  if (count == 0) return {};
+  static_assert(kernels::ReduceArgs::kMostSources == kMostSources);
+  kernels::ReduceArgs args{dst, {}, static_cast<unsigned>(sources.size()), count};
+  std::copy(sources.begin(), sources.end(), args.src);
+  constexpr unsigned kThreads = 256;
+  const auto blocks =
+      static_cast<unsigned>(std::min<std::size_t>(most_blocks_, (count + kThreads - 1) / kThreads));
+  void* parameters[] = {&args};
+  return driver_.check(driver_.cuLaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0,
+                                              stream_of(queue), parameters, nullptr),
+                       "cuLaunchKernel");
 }
 
 Status CudaDevice::wait_word(DeviceQueue queue, std::uint32_t* word, std::uint32_t at_least) {

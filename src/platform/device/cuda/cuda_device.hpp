@@ -5,6 +5,7 @@
 
 #include "base/fork.hpp"
 #include "platform/device/cuda/driver.hpp"
+#include "platform/device/cuda/kernels.hpp"
 #include "platform/device/device.hpp"
 
 namespace anyccl::cuda {
@@ -36,6 +37,8 @@ class CudaDevice final : public Device {
   Status drop_queue(DeviceQueue queue) override;
   Result<bool> is_recording(DeviceQueue queue) override;
   Status copy(DeviceQueue queue, void* to, const void* from, std::size_t bytes) override;
+  Status reduce(DeviceQueue queue, Reduction what, void* dst, std::span<const void* const> sources,
+                std::size_t count) override;
   Status wait_word(DeviceQueue queue, std::uint32_t* word, std::uint32_t at_least) override;
   Status write_word(DeviceQueue queue, std::uint32_t* word, std::uint32_t value) override;
   Status call(DeviceQueue queue, void (*function)(void*), void* argument) override;
@@ -54,6 +57,8 @@ class CudaDevice final : public Device {
   const int number_;
   Context context_ = nullptr;
   DeviceAbilities abilities_;
+  Kernels kernels_;
+  unsigned most_blocks_ = 1;
   const std::uint64_t generation_ = (watch_forks(), fork_generation());
 };
 

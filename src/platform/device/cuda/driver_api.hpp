@@ -84,43 +84,48 @@ enum : unsigned { kTypeHost = 1, kTypeDevice = 2 };
 }  // namespace anyccl::cuda
 
 // X(name as exported, parameters): those that the library calls. It is not loaded without them.
-#define ANYCCL_CUDA_FUNCTIONS(X)                                                        \
-  X(cuInit, (unsigned))                                                                 \
-  X(cuGetErrorName, (anyccl::cuda::Error, const char**))                                \
-  X(cuGetErrorString, (anyccl::cuda::Error, const char**))                              \
-  X(cuDeviceGetCount, (int*))                                                           \
-  X(cuDeviceGet, (anyccl::cuda::Ordinal*, int))                                         \
-  X(cuDeviceGetName, (char*, int, anyccl::cuda::Ordinal))                               \
-  X(cuDeviceGetAttribute, (int*, int, anyccl::cuda::Ordinal))                           \
-  X(cuDeviceCanAccessPeer, (int*, anyccl::cuda::Ordinal, anyccl::cuda::Ordinal))        \
-  X(cuDevicePrimaryCtxRetain, (anyccl::cuda::Context*, anyccl::cuda::Ordinal))          \
-  X(cuDevicePrimaryCtxRelease_v2, (anyccl::cuda::Ordinal))                              \
-  X(cuCtxPushCurrent_v2, (anyccl::cuda::Context))                                       \
-  X(cuCtxPopCurrent_v2, (anyccl::cuda::Context*))                                       \
-  X(cuCtxGetCurrent, (anyccl::cuda::Context*))                                          \
-  X(cuCtxGetDevice, (anyccl::cuda::Ordinal*))                                           \
-  X(cuMemAlloc_v2, (anyccl::cuda::Address*, std::size_t))                               \
-  X(cuMemFree_v2, (anyccl::cuda::Address))                                              \
-  X(cuPointerGetAttributes, (unsigned, int*, void**, anyccl::cuda::Address))            \
-  X(cuMemHostRegister_v2, (void*, std::size_t, unsigned))                               \
-  X(cuMemHostUnregister, (void*))                                                       \
-  X(cuMemcpyAsync,                                                                      \
-    (anyccl::cuda::Address, anyccl::cuda::Address, std::size_t, anyccl::cuda::Stream))  \
-  X(cuStreamCreateWithPriority, (anyccl::cuda::Stream*, unsigned, int))                 \
-  X(cuStreamDestroy_v2, (anyccl::cuda::Stream))                                         \
-  X(cuStreamWaitEvent, (anyccl::cuda::Stream, anyccl::cuda::Event, unsigned))           \
-  X(cuStreamWaitValue32_v2,                                                             \
-    (anyccl::cuda::Stream, anyccl::cuda::Address, std::uint32_t, unsigned))             \
-  X(cuStreamWriteValue32_v2,                                                            \
-    (anyccl::cuda::Stream, anyccl::cuda::Address, std::uint32_t, unsigned))             \
-  X(cuStreamIsCapturing, (anyccl::cuda::Stream, int*))                                  \
-  X(cuLaunchHostFunc, (anyccl::cuda::Stream, anyccl::cuda::HostFunction, void*))        \
-  X(cuEventCreate, (anyccl::cuda::Event*, unsigned))                                    \
-  X(cuEventDestroy_v2, (anyccl::cuda::Event))                                           \
-  X(cuEventRecord, (anyccl::cuda::Event, anyccl::cuda::Stream))                         \
-  X(cuEventQuery, (anyccl::cuda::Event))                                                \
-  X(cuIpcGetMemHandle, (anyccl::cuda::IpcHandle*, anyccl::cuda::Address))               \
-  X(cuIpcOpenMemHandle_v2, (anyccl::cuda::Address*, anyccl::cuda::IpcHandle, unsigned)) \
+#define ANYCCL_CUDA_FUNCTIONS(X)                                                               \
+  X(cuInit, (unsigned))                                                                        \
+  X(cuGetErrorName, (anyccl::cuda::Error, const char**))                                       \
+  X(cuGetErrorString, (anyccl::cuda::Error, const char**))                                     \
+  X(cuDeviceGetCount, (int*))                                                                  \
+  X(cuDeviceGet, (anyccl::cuda::Ordinal*, int))                                                \
+  X(cuDeviceGetName, (char*, int, anyccl::cuda::Ordinal))                                      \
+  X(cuDeviceGetAttribute, (int*, int, anyccl::cuda::Ordinal))                                  \
+  X(cuDeviceCanAccessPeer, (int*, anyccl::cuda::Ordinal, anyccl::cuda::Ordinal))               \
+  X(cuDevicePrimaryCtxRetain, (anyccl::cuda::Context*, anyccl::cuda::Ordinal))                 \
+  X(cuDevicePrimaryCtxRelease_v2, (anyccl::cuda::Ordinal))                                     \
+  X(cuCtxPushCurrent_v2, (anyccl::cuda::Context))                                              \
+  X(cuCtxPopCurrent_v2, (anyccl::cuda::Context*))                                              \
+  X(cuCtxGetCurrent, (anyccl::cuda::Context*))                                                 \
+  X(cuCtxGetDevice, (anyccl::cuda::Ordinal*))                                                  \
+  X(cuMemAlloc_v2, (anyccl::cuda::Address*, std::size_t))                                      \
+  X(cuMemFree_v2, (anyccl::cuda::Address))                                                     \
+  X(cuPointerGetAttributes, (unsigned, int*, void**, anyccl::cuda::Address))                   \
+  X(cuMemHostRegister_v2, (void*, std::size_t, unsigned))                                      \
+  X(cuMemHostUnregister, (void*))                                                              \
+  X(cuMemcpyAsync,                                                                             \
+    (anyccl::cuda::Address, anyccl::cuda::Address, std::size_t, anyccl::cuda::Stream))         \
+  X(cuStreamCreateWithPriority, (anyccl::cuda::Stream*, unsigned, int))                        \
+  X(cuStreamDestroy_v2, (anyccl::cuda::Stream))                                                \
+  X(cuStreamWaitEvent, (anyccl::cuda::Stream, anyccl::cuda::Event, unsigned))                  \
+  X(cuStreamWaitValue32_v2,                                                                    \
+    (anyccl::cuda::Stream, anyccl::cuda::Address, std::uint32_t, unsigned))                    \
+  X(cuStreamWriteValue32_v2,                                                                   \
+    (anyccl::cuda::Stream, anyccl::cuda::Address, std::uint32_t, unsigned))                    \
+  X(cuStreamIsCapturing, (anyccl::cuda::Stream, int*))                                         \
+  X(cuLaunchHostFunc, (anyccl::cuda::Stream, anyccl::cuda::HostFunction, void*))               \
+  X(cuEventCreate, (anyccl::cuda::Event*, unsigned))                                           \
+  X(cuEventDestroy_v2, (anyccl::cuda::Event))                                                  \
+  X(cuEventRecord, (anyccl::cuda::Event, anyccl::cuda::Stream))                                \
+  X(cuEventQuery, (anyccl::cuda::Event))                                                       \
+  X(cuModuleLoadData, (anyccl::cuda::Module*, const void*))                                    \
+  X(cuModuleUnload, (anyccl::cuda::Module))                                                    \
+  X(cuModuleGetFunction, (anyccl::cuda::Function*, anyccl::cuda::Module, const char*))         \
+  X(cuLaunchKernel, (anyccl::cuda::Function, unsigned, unsigned, unsigned, unsigned, unsigned, \
+                     unsigned, unsigned, anyccl::cuda::Stream, void**, void**))                \
+  X(cuIpcGetMemHandle, (anyccl::cuda::IpcHandle*, anyccl::cuda::Address))                      \
+  X(cuIpcOpenMemHandle_v2, (anyccl::cuda::Address*, anyccl::cuda::IpcHandle, unsigned))        \
   X(cuIpcCloseMemHandle, (anyccl::cuda::Address))
 
 // Those besides that a program which tests its own CUDA code with the simulated driver may call.
@@ -151,9 +156,4 @@ enum : unsigned { kTypeHost = 1, kTypeDevice = 2 };
   X(cuStreamEndCapture, (anyccl::cuda::Stream, void**))                                            \
   X(cuEventSynchronize, (anyccl::cuda::Event))                                                     \
   X(cuEventElapsedTime_v2, (float*, anyccl::cuda::Event, anyccl::cuda::Event))                     \
-  X(cuModuleLoadData, (anyccl::cuda::Module*, const void*))                                        \
-  X(cuModuleUnload, (anyccl::cuda::Module))                                                        \
-  X(cuModuleGetFunction, (anyccl::cuda::Function*, anyccl::cuda::Module, const char*))             \
-  X(cuLaunchKernel, (anyccl::cuda::Function, unsigned, unsigned, unsigned, unsigned, unsigned,     \
-                     unsigned, unsigned, anyccl::cuda::Stream, void**, void**))                    \
   X(cuGetProcAddress_v2, (const char*, void**, int, std::uint64_t, int*))

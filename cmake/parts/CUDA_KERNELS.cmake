@@ -1,0 +1,11 @@
+# Kernels for CUDA devices, as PTX: by any clang++ that has NVPTX among its targets, without anything of CUDA.
+set(folder "")
+find_program(ANYCCL_PTX_COMPILER NAMES clang++ clang++-19 clang++-18 clang++-17 clang++-16 clang++-15 clang++-14)
+if(NOT ANYCCL_PTX_COMPILER)
+  set(missing "there is no clang++, which makes PTX of them")
+else()
+  execute_process(COMMAND ${ANYCCL_PTX_COMPILER} --print-targets OUTPUT_VARIABLE targets ERROR_QUIET)
+  if(NOT targets MATCHES "nvptx64")
+    set(missing "${ANYCCL_PTX_COMPILER} does not make PTX")
+  endif()
+endif()
