@@ -99,11 +99,11 @@ void give_up(const Comm& comm) {
   if (!comm.failure().ok()) Agreement::decline(comm, inheritance_of(comm));
 }
 
-/// Returns when nothing of the team is open, also on a device; see Team::finish().
-Status finish(Team& team, const DeviceCopies* copies, Deadline deadline = {}) {
+/// Returns when nothing of the team is open, also on a device, or hardly later than `deadline`; see
+/// Team::finish().
+Status finish(Team& team, Deadline deadline = {}) {
   Status ended = team.finish(deadline);
-  if (copies != nullptr && !copies->is_inherited())
-    IssuedDeviceCalls::of_process().await_end(team.first());
+  if (!team.first().forked()) IssuedDeviceCalls::of_process().await_end(team.first(), deadline);
   return ended;
 }
 
@@ -114,12 +114,11 @@ Status destroy(anycclComm_t comm) {
   std::unique_lock lock(comm->mutex);
   const std::shared_ptr<Team> team = comm->team;
   const CommPtr kept = comm->comm;
-  const std::shared_ptr<DeviceCopies> copies = comm->copies;
   const bool is_finalized = comm->finalized, is_agreed = comm->agreement != nullptr;
   comm->agreement = nullptr;  // which keeps links that are to be closed
   lock.unlock();
   if (team != nullptr) {
-    if (!is_finalized) ended = finish(*team, copies.get());
+    if (!is_finalized) ended = finish(*team);
     if (!is_agreed) give_up(team->first());
     if (comm->background_progress || kept->membership().verify_later)
       background_progress().forget(*kept);
@@ -147,7 +146,11 @@ Status abort(anycclComm_t comm) {
   const std::shared_ptr<Team> under_way = comm->team;
   const std::shared_ptr<Agreement> agreement = comm->agreement;
   lock.unlock();
-  if (under_way != nullptr) abort(*under_way);
+  if (under_way != nullptr) {
+    abort(*under_way);
+    // Copies that are under way end within milliseconds: then the program's buffers are its own.
+    IssuedDeviceCalls::of_process().await_end(under_way->first(), Deadline::in(kCallTime));
+  }
   if (agreement != nullptr)
     agreement->stop();
   else if (is_mine && under_way != nullptr)
@@ -170,15 +173,14 @@ Status finalize(anycclComm& handle, std::chrono::milliseconds time) {
   }
   handle.finalized = true;
   const std::shared_ptr<Team> finished = handle.team;
-  const std::shared_ptr<DeviceCopies> copies = handle.copies;
   if (!handle.blocking)
-    handle.background.own = Background::start([finished, copies, deadline]() -> Result<CommPtr> {
-      ANYCCL_CHECK(finish(*finished, copies.get(), deadline));
+    handle.background.own = Background::start([finished, deadline]() -> Result<CommPtr> {
+      ANYCCL_CHECK(finish(*finished, deadline));
       return CommPtr();
     });
   lock.unlock();
   if (!handle.blocking) return Status(Code::in_progress, "the communicator is being finalized");
-  const Status ended = finish(*finished, copies.get(), deadline);
+  const Status ended = finish(*finished, deadline);
   close_communicator(handle);
   return ended;
 }

@@ -41,29 +41,51 @@ Status check_all(const anycclPrepared_t* prepared, std::size_t count) {
 /// Gives a staged call its place, unless it is under way. Then no other thread does until
 /// `is_starting` is false again.
 Status begin_start(anycclPrepared& prepared) {
-  const bool is_taken = prepared.is_starting.exchange(true, std::memory_order_acquire);
+  ANYCCL_CHECK(prepared.call->check_alive());
+  if (prepared.is_starting.exchange(true, std::memory_order_acquire)) return is_open_still();
   Status status;
-  if (is_taken || (prepared.last != nullptr && !prepared.last->done()))
+  if (prepared.last != nullptr && !prepared.last->done()) {
     status = is_open_still();
-  else
+  } else {
+    prepared.last = nullptr;  // so that what ran it can run it again
     status = take_place(*prepared.staged, *prepared.comm);
-  if (!status.ok() && !is_taken) prepared.is_starting.store(false, std::memory_order_release);
+  }
+  if (!status.ok()) prepared.is_starting.store(false, std::memory_order_release);
   return status;
 }
 
 /// Those of one communicator that are started together.
 struct Starts {
-  std::vector<std::size_t> places;  // in the caller's arrays
-  std::vector<PersistentRequest*> calls;
-  std::vector<Gate> gates;
-  StagedCalls staged;
-
-  void add(std::size_t place, const anycclPrepared& one) {
+  explicit Starts(std::size_t most) {
+    places.reserve(most);
+    calls.reserve(most);
+    gates.reserve(most);
+    staged.reserve(most);
+    begun.reserve(most);
+  }
+  ~Starts() {
+    for (anycclPrepared* const one : begun)
+      one->is_starting.store(false, std::memory_order_release);
+  }
+  Starts(const Starts&) = delete;
+  Starts& operator=(const Starts&) = delete;
+  Status add(std::size_t place, anycclPrepared& one) {
+    if (one.staged != nullptr) {
+      ANYCCL_CHECK(begin_start(one));
+      begun.push_back(&one);
+    }
     places.push_back(place);
     calls.push_back(one.call.get());
     gates.push_back(gate_of(one.staged));
     staged.push_back(one.staged);
+    return {};
   }
+
+  std::vector<std::size_t> places;  // in the caller's arrays
+  std::vector<PersistentRequest*> calls;
+  std::vector<Gate> gates;
+  StagedCalls staged;
+  std::vector<anycclPrepared*> begun;
 };
 
 /// Starts those of one communicator, which are at these places. Returns the first error; the others
@@ -71,24 +93,17 @@ struct Starts {
 Status start_together(const anycclPrepared_t* prepared, const std::vector<std::size_t>& places,
                       anycclWork_t* works) {
   const CommPtr& comm = prepared[places[0]]->comm;
-  Starts starts;
+  Starts starts(places.size());
   Status first;
-  for (const std::size_t place : places) {
-    anycclPrepared& one = *prepared[place];
-    if (Status ready = one.staged == nullptr ? Status() : begin_start(one); ready.ok())
-      starts.add(place, one);
-    else if (first.ok())
+  for (const std::size_t place : places)
+    if (Status ready = starts.add(place, *prepared[place]); !ready.ok() && first.ok())
       first = std::move(ready);
-  }
   if (starts.calls.empty()) return first;
   Comm::IssuedCalls started = PersistentRequest::start_all(starts.calls, starts.gates);
-  put_copies_around(started, starts.staged, comm);
+  if (!starts.begun.empty()) put_copies_around(started, starts.staged, comm);
   for (std::size_t i = 0; i < started.size(); ++i) {
     anycclPrepared& one = *prepared[starts.places[i]];
-    if (one.staged != nullptr) {
-      if (started[i].ok()) one.last = *started[i];
-      one.is_starting.store(false, std::memory_order_release);
-    }
+    if (one.staged != nullptr && started[i].ok()) one.last = *started[i];
     const auto work = started[i].ok() ? make_work(comm, *std::move(started[i]), one.collective)
                                       : Result<anycclWork_t>(started[i].status());
     if (work.ok())

@@ -70,9 +70,9 @@ anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
     ANYCCL_CHECK(need(done, "done"));
     *done = 1;
     if (work->comm->test(*work->operation)) return work->operation->status();
-    const Status failure = work->comm->failure();
-    if (failure.ok()) *done = 0;
-    return failure;
+    if (PendingOperation{work->comm, work->operation}.is_over()) return work->comm->failure();
+    *done = 0;
+    return {};
   });
 }
 

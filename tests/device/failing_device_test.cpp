@@ -169,6 +169,61 @@ TEST(FailingDevice, each_function_of_the_driver_may_fail_once_at_any_call) {
       }
 }
 
+/// The limit of the communicator is for what somebody waits for.
+TEST(FailingDevice, a_receive_that_nobody_waits_for_has_no_limit) {
+  expect_in_child({}, [] {
+    ::setenv("ANYCCL_OP_TIMEOUT", "1", 1);
+    run_ranks(2, [](Communicator& comm) {
+      ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+      const CurrentDevice device(0);
+      const OnDevice x = eight_bytes(device, 7);
+      if (comm.rank() == Rank{1}) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1300));  // beyond the limit
+        EXPECT_EQ(anycclSend(x.at(), 1, anycclInt64, 0, comm.handle(), nullptr), anycclSuccess);
+        return;
+      }
+      anycclCall_t call{};
+      call.size = sizeof call;
+      call.collective = anycclCollRecv;
+      call.recvbuff = x.at();
+      call.count = 1;
+      call.datatype = anycclInt64;
+      call.root = 1;
+      anycclWork_t work = nullptr;
+      EXPECT_EQ(anycclIssue(&call, comm.handle(), &work), anycclSuccess);
+      int done = 0;
+      while (done == 0) {
+        EXPECT_EQ(anycclWorkTest(work, &done), anycclSuccess) << anycclGetLastError(nullptr);
+        std::this_thread::sleep_for(
+            std::chrono::milliseconds(1));  // it is not to wait, but to look
+      }
+      EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
+    });
+  });
+}
+
+TEST(FailingDevice, a_forked_child_does_not_start_prepared_calls) {
+  expect_in_child({}, [] {
+    const CurrentDevice current(0);
+    run_ranks(1, [&](Communicator& comm) {
+      const OnDevice x = eight_bytes(current, 7);
+      anycclCall_t call{};
+      call.size = sizeof call;
+      call.sendbuff = call.recvbuff = x.at();
+      call.count = 1;
+      call.datatype = anycclInt64;
+      anycclPrepared_t prepared = nullptr;
+      EXPECT_EQ(anycclPrepare(&call, comm.handle(), &prepared), anycclSuccess);
+      expect_in_child({}, [&] {
+        anycclWork_t work = nullptr;
+        EXPECT_EQ(anycclStart(prepared, &work), anycclInvalidUsage);
+        EXPECT_EQ(work, nullptr);
+      });
+      EXPECT_EQ(anycclPreparedFree(prepared), anycclSuccess);
+    });
+  });
+}
+
 TEST(FailingDevice, no_device_is_named) {
   expect_in_child({{"DEVICES", "0"}}, [] {
     const Status status = open_device(0).status();

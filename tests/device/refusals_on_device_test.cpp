@@ -65,11 +65,25 @@ TEST(RefusalsOnDevice, a_stream_that_is_captured_is_refused) {
         dlsym(driver, "cuStreamEndCapture"));
     const OnDevice x = rank.put({1});
     const auto stream = reinterpret_cast<cuda::Stream>(rank.queue);
+    anycclCall_t call{};
+    call.size = sizeof call;
+    call.sendbuff = call.recvbuff = x.at();
+    call.count = 1;
+    call.datatype = anycclFloat32;
+    call.stream = rank.stream.handle();
+    anycclPrepared_t prepared = nullptr;
+    EXPECT_EQ(anycclPrepare(&call, rank.comm.handle(), &prepared), anycclSuccess);
     EXPECT_EQ(begin(stream, 0), 0);
     EXPECT_REFUSED(anycclInvalidUsage, "captured", rank.all_reduce(x.at(), x.at(), 1));
+    anycclWork_t work = nullptr;
+    EXPECT_REFUSED(anycclInvalidUsage, "captured", anycclStart(prepared, &work));
     void* graph = nullptr;
     EXPECT_EQ(end(stream, &graph), 0);
     EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
+    EXPECT_EQ(anycclStart(prepared, &work), anycclSuccess);
+    EXPECT_EQ(anycclWorkWait(work), anycclSuccess);
+    EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
+    EXPECT_EQ(anycclPreparedFree(prepared), anycclSuccess);
   });
 }
 

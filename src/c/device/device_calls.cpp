@@ -2,7 +2,7 @@
 
 #include "c/device/device_calls.hpp"
 
-#include <new>
+#include <algorithm>
 #include <set>
 
 #include "base/deadline.hpp"
@@ -106,11 +106,30 @@ Result<std::shared_ptr<DeviceCall>> stage_right(const Call& call, const BufferSh
   return staged;
 }
 
+/// Without memory for what opens an operation's gate, the communicator fails: it would never open.
+class GateKeeper {
+ public:
+  explicit GateKeeper(const CommPtr& comm) : comm_(comm) {}
+  ~GateKeeper() {
+    if (!is_kept_) comm_->abort(Status(Code::system_error, "no memory for a call on a device"));
+  }
+  GateKeeper(const GateKeeper&) = delete;
+  GateKeeper& operator=(const GateKeeper&) = delete;
+  void keep() { is_kept_ = true; }
+
+ private:
+  const CommPtr& comm_;
+  bool is_kept_ = false;
+};
+
+/// Errors: in_progress, as of Comm::issue().
 Result<std::shared_ptr<Operation>> issue_staged(std::shared_ptr<DeviceCall> staged,
-                                                const CommPtr& comm) {
+                                                const CommPtr& comm, const Deadline& until = {}) {
   ANYCCL_CHECK(take_place(*staged, *comm));
-  Comm::IssuedCalls issued{comm->issue(staged->call(), Gate::closed)};
+  GateKeeper keeper(comm);
+  Comm::IssuedCalls issued{comm->issue(staged->call(), Gate::closed_for_input(), until)};
   put_copies_around(issued, {std::move(staged)}, comm);
+  keeper.keep();
   return std::move(issued.front());
 }
 
@@ -140,10 +159,10 @@ Result<bool> run_on_device(const Call& call, anycclComm_t handle, anycclStream_t
   }
   ANYCCL_TRY(const auto staged, stage_right(call, *shape, *handle, stream));
   if (staged == nullptr) return false;
-  ANYCCL_CHECK(check_wait({.comm = &comm, .call = &call}));
+  ANYCCL_CHECK(handover != nullptr ? check_wait({}) : check_wait({.comm = &comm, .call = &call}));
   if (in_group()) return add_around(staged, handle), true;
   if (handover != nullptr) {
-    ANYCCL_TRY(auto operation, issue_staged(staged, handle->comm));
+    ANYCCL_TRY(auto operation, issue_staged(staged, handle->comm, handover->until()));
     ANYCCL_CHECK(wait_or_hand_over(std::move(operation), comm, *handover));
     return true;
   }
@@ -170,8 +189,8 @@ Status take_place(DeviceCall& staged, Comm& comm) {
   return end_after(staged.take_place(), comm);
 }
 
-void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged,
-                       const CommPtr& comm) try {
+void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged, const CommPtr& comm) {
+  GateKeeper keeper(comm);
   std::set<const Operation*> done;
   for (std::size_t first = 0; first < issued.size(); ++first) {
     if (staged[first] == nullptr || !issued[first].ok()) continue;
@@ -182,17 +201,16 @@ void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged,
     StagedCalls parts;
     for (std::size_t i = first; i < issued.size(); ++i)
       if (is_part(i) && staged[i] != nullptr) parts.push_back(staged[i]);
-    IssuedDeviceCalls::One one{std::make_shared<DeviceOperation>(
-        comm, on_host, std::move(parts),
-        comm->membership().wait_limits.most_of(staged[first]->call().timeout))};
+    const auto limit = on_host->time_limit();
+    if (limit.count() > 0) static_cast<void>(comm->limit(*on_host, {}));  // until its gate opens
+    IssuedDeviceCalls::One one{
+        std::make_shared<DeviceOperation>(comm, on_host, std::move(parts), limit)};
     for (std::size_t i = 0; i < issued.size(); ++i)
       if (is_part(i)) issued[i] = std::shared_ptr<Operation>(one.front());
     done.insert(one.front().get());
     IssuedDeviceCalls::of_process().add(std::move(one));
   }
-} catch (const std::bad_alloc&) {
-  comm->abort(error(Code::system_error, "there is no memory for a call on a device"));
-  throw;
+  keeper.keep();
 }
 
 Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls,
@@ -205,20 +223,23 @@ Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls,
       ANYCCL_TRY(staged[i], stage(calls[i], handle, streams[i]));
     }  // else it fails when it is issued, if it has no shape
   }
+  const bool is_any_staged = std::ranges::any_of(staged, [](auto& one) { return one != nullptr; });
   for (const auto& one : staged)
     if (one != nullptr) ANYCCL_CHECK(take_place(*one, comm));
   std::vector<const Call*> on_host;
   std::vector<Gate> gates;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     on_host.push_back(staged[i] == nullptr ? &calls[i] : &staged[i]->call());
-    if (!calls[i].is_point_to_point()) gates.push_back(gate_of(staged[i]));
+    if (is_any_staged && !calls[i].is_point_to_point()) gates.push_back(gate_of(staged[i]));
   }
+  GateKeeper keeper(handle->comm);
   Comm::IssuedCalls collectives = comm.issue_all(on_host, gates), issued;
   auto next = collectives.begin();
   for (std::size_t i = 0; i < calls.size(); ++i)
     issued.push_back(calls[i].is_point_to_point() ? comm.issue(*on_host[i], gate_of(staged[i]))
                                                   : std::move(*next++));
-  put_copies_around(issued, staged, handle->comm);
+  if (is_any_staged) put_copies_around(issued, staged, handle->comm);
+  keeper.keep();
   return issued;
 }
 

@@ -30,7 +30,7 @@ using StagedCalls = std::vector<std::shared_ptr<DeviceCall>>;
 /// Gives one that is to be issued its place in its stream.
 Status take_place(DeviceCall& staged, Comm& comm);
 inline Gate gate_of(const std::shared_ptr<DeviceCall>& staged) {
-  return staged == nullptr ? Gate::open : Gate::closed;
+  return staged == nullptr ? Gate::open : Gate::closed_for_input();
 }
 /// Replaces operations of which some call is staged by those that have copies around them. The
 /// calls have their places, and were issued with gate_of() as their gates.

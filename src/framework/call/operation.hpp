@@ -23,9 +23,12 @@ struct Gate {
   static const Gate open, closed;
   /// The gate is closed until this stream comes to the operation.
   static constexpr Gate closed_by(std::uint8_t stream) { return {false, stream}; }
+  /// The gate is closed until the input is there; no stream waits for the operation.
+  static constexpr Gate closed_for_input() { return {false, 0, false}; }
 
   bool is_open;
   std::uint8_t stream = 0;  ///< As RecordedCall has it.
+  bool in_stream = true;    ///< If it is closed: what follows waits for the operation.
   bool operator==(Gate other) const { return is_open == other.is_open; }
 };
 inline constexpr Gate Gate::open{true}, Gate::closed{false};
@@ -50,6 +53,9 @@ class Operation {
   /// What its communicator runs: itself, unless it is a call on memory of a device, which has
   /// copies around that.
   virtual Operation& on_host() { return *this; }
+  bool is_on_device() { return &on_host() != this; }
+  /// Whether it keeps the time limit for itself, as what is on the host has not begun.
+  virtual bool keeps_limit(std::chrono::milliseconds) { return false; }
   /// Another number each time that it moves.
   virtual std::uint64_t progress() const { return 0; }
 
@@ -60,7 +66,7 @@ class Operation {
   /// Before it is queued. A closed one keeps its place in the queue, and those behind it wait.
   void set(Gate gate) {
     gates_.store(gate == Gate::open ? 0 : 1, std::memory_order_relaxed);
-    in_stream_ = gate == Gate::closed;
+    in_stream_ = gate == Gate::closed && gate.in_stream;
   }
   /// It starts at its turn in one more stream, too. Before the first open().
   void add_gate() { gates_.fetch_add(1, std::memory_order_relaxed); }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/condition.hpp"
-#include "framework/communicator/communicator.hpp"
+#include "framework/communicator/pending_operation.hpp"
 
 namespace anyccl {
 
@@ -65,7 +65,7 @@ class BackgroundProgress {
     std::shared_ptr<Operation> operation;
     void (*function)(void*);
     void* argument;
-    bool due() const { return operation->done() || !comm->failure().ok(); }
+    bool due() const { return PendingOperation{comm, operation}.is_over(); }
   };
 
   /// A communicator that has something to give back.

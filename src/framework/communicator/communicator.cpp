@@ -147,7 +147,7 @@ Status Comm::limit(Operation& operation, std::chrono::milliseconds time) {
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
   loop_.note_limit(time);
-  queue_.limit(operation.on_host(), time);
+  if (!operation.keeps_limit(time)) queue_.limit(operation.on_host(), time);
   return {};
 }
 

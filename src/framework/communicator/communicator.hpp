@@ -73,7 +73,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   /// should another thread abort it meanwhile.
   Status run_together(std::span<const Call* const> calls);
   /// Issues it; the arrays of a v-form are copied. With a closed gate it only takes its place.
-  Result<std::shared_ptr<Operation>> issue(const Call& call, Gate gate = Gate::open);
+  /// Errors: in_progress, if another thread is in a CallSequence at `until`.
+  Result<std::shared_ptr<Operation>> issue(const Call& call, Gate gate = Gate::open,
+                                           const Deadline& until = {});
   using IssuedCalls = std::vector<Result<std::shared_ptr<Operation>>>;
   /// Issues the collectives among the calls, in their order; neighbours that can travel as one do,
   /// see FusedCall, and share an operation. The results are parallel to them. `gates`: of
@@ -134,9 +136,10 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
 
   Status ready(const Call& call) { return failure_.happened() ? failure() : queue_.check(call); }
   /// Waits until collectives of this caller may take places. `own`: its time limit; 0: none.
-  Status await_turn(ProgressLock& progress_lock, std::chrono::milliseconds own = {}) {
+  Status await_turn(ProgressLock& progress_lock, std::chrono::milliseconds own = {},
+                    const Deadline& until = {}) {
     return loop_.order().is_kept_by_other()
-               ? loop_.await_turn(progress_lock, me_.wait_limits.most_of(own))
+               ? loop_.await_turn(progress_lock, me_.wait_limits.most_of(own), until)
                : Status();
   }
   IssuedCalls enqueue_collectives(std::span<const Call* const> calls, std::span<const Gate> gates);
@@ -144,6 +147,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   Result<std::shared_ptr<Operation>> enqueue(const Call& call, const CallKey& key, Gate gate);
   void keep_extra_going();
   void go_on(Gate gate);
+  static Status await_device(const Operation& operation);
   bool does_at_once(const Call& call, std::uint32_t poll_budget) {
     const std::uint64_t begin = records_.recorder().begin();
     const bool done = messages_.does_at_once(call, poll_budget);

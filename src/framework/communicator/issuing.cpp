@@ -1,7 +1,9 @@
 // Operations that are issued without waiting: their places in the queue, and how they go on.
 
 #include <algorithm>
+#include <chrono>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
@@ -9,11 +11,12 @@
 #include "framework/communicator/communicator.hpp"
 
 namespace anyccl {
-Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate) try {
+Result<std::shared_ptr<Operation>> Comm::issue(const Call& call, Gate gate,
+                                               const Deadline& until) try {
   if (forked()) return failure();
   ProgressLock progress_lock = loop_.progress_lock();
   loop_.lock(progress_lock);
-  if (!call.is_point_to_point()) ANYCCL_CHECK(await_turn(progress_lock, call.timeout));
+  if (!call.is_point_to_point()) ANYCCL_CHECK(await_turn(progress_lock, call.timeout, until));
   ANYCCL_CHECK(ready(call));
   loop_.note_limit(call.timeout);
   ANYCCL_TRY(std::shared_ptr<Operation> operation, enqueue(call, CallKey(call, me_.rank), gate));
@@ -103,15 +106,30 @@ bool Comm::advance() {
   return messages_.advance() || moved;
 }
 
+/// After a failure, operations on the host are over at once, and one on a device soon: its copies
+/// may be under way.
+Status Comm::await_device(const Operation& operation) {
+  while (!operation.done()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  return operation.status();
+}
+
 /// Where it ends too early, the status says for which ranks this one waits.
 Status Comm::wait(Operation& operation, Deadline deadline, bool noted) {
   if (forked()) return operation.done() ? operation.status() : failure();
   if (noted) note_wait(operation);
   ProgressLock progress_lock = loop_.progress_lock();
   Status status = loop_.wait(progress_lock, operation, deadline);
-  if (status.code() != Code::in_progress) return status;
+  if (status.code() != Code::in_progress) {
+    if (operation.done() || !operation.is_on_device()) return status;
+    if (progress_lock.owns_lock()) progress_lock.unlock();
+    return await_device(operation);
+  }
   if (!progress_lock.owns_lock()) loop_.lock(progress_lock);
   if (operation.done()) return operation.status();
+  if (operation.is_on_device() && !operation.on_host().is_open())
+    return error(Code::in_progress,
+                 "{}: its stream of the device has not come to it, or its input is on the way",
+                 status.message());
   const auto& messages = messages_.waiting();
   std::string text;
   if (std::any_of(messages.begin(), messages.end(),

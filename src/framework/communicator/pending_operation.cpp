@@ -1,6 +1,8 @@
 #include "framework/communicator/pending_operation.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "framework/waiting/interrupt.hpp"
@@ -84,6 +86,8 @@ std::size_t wait_any(std::span<const PendingOperation> operations, Deadline dead
     for (const PendingOperation& one : operations) all.push_back(one.operation);
     comms.front()->wait_any(all, deadline);
   }
+  while (first_over(operations) == operations.size() && !comms.front()->failure().ok())
+    std::this_thread::sleep_for(std::chrono::microseconds(50));  // it is on a device
   return first_over(operations);
 }
 

@@ -14,8 +14,10 @@ struct PendingOperation {
   std::shared_ptr<Comm> comm;
   std::shared_ptr<Operation> operation;
 
-  /// It is done, or its communicator has failed.
-  bool is_over() const { return operation->done() || !comm->failure().ok(); }
+  /// It is done, or its communicator has failed; one on a device is done soon then.
+  bool is_over() const {
+    return operation->done() || (!operation->is_on_device() && !comm->failure().ok());
+  }
   /// Once it is over.
   Status status() const { return operation->done() ? operation->status() : comm->failure(); }
 };

@@ -91,12 +91,17 @@ Comm::IssuedCalls PersistentRequest::start_all(std::span<PersistentRequest* cons
   }
 }
 
-/// Returns an error while the last start is not complete, and after the end of the communicator.
-/// Else checks and plans it anew where the plan may be another now; with the progress lock.
-Status PersistentRequest::ready() {
+Status PersistentRequest::check_alive() const {
   ANYCCL_CHECK(comm_.failure());
   if (comm_.left_.load(std::memory_order_relaxed))
     return error(Code::invalid_usage, "the communicator of the prepared call was destroyed");
+  return {};
+}
+
+/// Returns an error while the last start is not complete, and after the end of the communicator.
+/// Else checks and plans it anew where the plan may be another now; with the progress lock.
+Status PersistentRequest::ready() {
+  ANYCCL_CHECK(check_alive());
   if (last_ != nullptr && !last_->done()) return is_open_still();
   const Call& call = kept_.call();
   PlanCache& plans = comm_.queue_.plans();

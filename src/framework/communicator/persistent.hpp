@@ -24,6 +24,8 @@ class PersistentRequest {
   static Result<std::shared_ptr<PersistentRequest>> prepare(Comm& comm, const Call& call);
   explicit PersistentRequest(Comm& comm, const Call& call);
 
+  /// Errors: of a communicator that has failed or ended, or belongs to the parent of this process.
+  Status check_alive() const;
   /// Errors: those of Comm::issue(); invalid_usage while the last start is not complete, and after
   /// the end of the communicator.
   Result<std::shared_ptr<Operation>> start(Gate gate = Gate::open);

@@ -78,7 +78,7 @@ Status ProgressLoop::wait(ProgressLock& progress_lock, Operation& operation, Dea
   if (operation.done()) return operation.status();
   wait_until(
       progress_lock, operation.kind(), deadline, [&] { return operation.done(); },
-      [&](auto tell) { (operation.*tell)(); });
+      [&](auto tell) { (operation.on_host().*tell)(); });
   if (operation.done()) return operation.status();
   return failure_.happened() ? failure_.why()
                              : Status(Code::in_progress, "the operation is not complete yet");
@@ -94,7 +94,7 @@ void ProgressLoop::wait_any(ProgressLock& progress_lock,
                            [](const auto& operation) { return operation->done(); });
       },
       [&](auto tell) {
-        for (const auto& operation : operations) ((*operation).*tell)();
+        for (const auto& operation : operations) (operation->on_host().*tell)();
       });
 }
 

@@ -110,6 +110,14 @@ Result<bool> needs_copies(const Device& device, const Side& side) {
   return true;
 }
 
+Status check_recording(Device& device, DeviceQueue program) {
+  ANYCCL_TRY(const bool is_recording, device.is_recording(program));
+  if (!is_recording) return {};
+  return error(Code::invalid_usage,
+               "the stream is being captured into a graph, or another one while this is the "
+               "default stream: calls of this library cannot be captured");
+}
+
 /// Where the copies of both sides lie in a block of memory of the host.
 struct Layout {
   std::size_t input_at, output_at, bytes;
@@ -144,11 +152,7 @@ Result<std::shared_ptr<DeviceCall>> DeviceCall::make(std::shared_ptr<DeviceCopie
                                                      Rank me, int size, DeviceQueue program) {
   Device& device = copies->device();
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
-  ANYCCL_TRY(const bool is_recording, device.is_recording(program));
-  if (is_recording)
-    return error(Code::invalid_usage,
-                 "the stream is being captured into a graph, or another one while this is the "
-                 "default stream: calls of this library cannot be captured");
+  ANYCCL_CHECK(check_recording(device, program));
   Side input = side_of(Space::input, call, shape, me, size),
        output = side_of(Space::output, call, shape, me, size);
   ANYCCL_TRY(input.on_device, needs_copies(device, input));
@@ -180,6 +184,7 @@ DeviceCall::~DeviceCall() {
 Status DeviceCall::take_place() {
   Device& device = copies_->device();
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
+  ANYCCL_CHECK(check_recording(device, program_));
   if (before_ == nullptr) {
     ANYCCL_TRY(before_, device.make_moment());
   }
@@ -190,22 +195,28 @@ Status DeviceCall::take_place() {
 Status DeviceCall::start_input() {
   Device& device = copies_->device();
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
+  Status copied;
   for (const Piece& piece : in_)
-    ANYCCL_CHECK(device.copy(block_->queue, piece.on_host, piece.on_device, piece.bytes));
-  return in_.empty() ? Status() : note_start();
+    if (copied.ok())
+      copied = device.copy(block_->queue, piece.on_host, piece.on_device, piece.bytes);
+  return in_.empty() ? Status() : note_start(std::move(copied));
 }
 
 Status DeviceCall::start_output() {
   Device& device = copies_->device();
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
+  Status copied;
   for (const Piece& piece : out_)
-    ANYCCL_CHECK(device.copy(block_->queue, piece.on_device, piece.on_host, piece.bytes));
-  return out_.empty() ? Status() : note_start();
+    if (copied.ok())
+      copied = device.copy(block_->queue, piece.on_device, piece.on_host, piece.bytes);
+  return out_.empty() ? Status() : note_start(std::move(copied));
 }
 
-Status DeviceCall::note_start() {
+/// Also after an error: the block is not free until the copies before that are done.
+Status DeviceCall::note_start(Status copied) {
   started_ = block_->last_use;
-  return copies_->device().record(block_->queue, started_);
+  const Status recorded = copies_->device().record(block_->queue, started_);
+  return copied.ok() ? recorded : copied;
 }
 
 Result<bool> DeviceCall::is_there() const {

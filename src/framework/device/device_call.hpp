@@ -43,7 +43,8 @@ class DeviceCall {
   bool copies_anything() const { return block_ != nullptr; }
   /// The call on memory of the host, with the arrays of the other one.
   const Call& call() const { return call_; }
-  /// Notes where the program's queue is; is_there() when that has come to here.
+  /// Notes where the program's queue is; is_there() when that has come to here. Errors:
+  /// invalid_usage, if the queue is recorded now.
   Status take_place();
   /// Starts the copies of the input, or of the result.
   Status start_input();
@@ -57,7 +58,7 @@ class DeviceCall {
  private:
   DeviceCall(std::shared_ptr<DeviceCopies> copies, const Call& call, DeviceQueue program)
       : copies_(std::move(copies)), call_(call), program_(program) {}
-  Status note_start();
+  Status note_start(Status copied);
   Status wait(const Usable& usable) const;
 
   const std::shared_ptr<DeviceCopies> copies_;

@@ -25,11 +25,17 @@ Status start(const Calls& calls, Status (DeviceCall::*copies)()) {
 DeviceOperation::DeviceOperation(std::shared_ptr<Comm> comm, std::shared_ptr<Operation> on_host,
                                  std::vector<std::shared_ptr<DeviceCall>> calls,
                                  std::chrono::milliseconds limit)
-    : comm_(std::move(comm)),
-      on_host_(std::move(on_host)),
-      calls_(std::move(calls)),
-      limit_(limit),
-      deadline_(limit.count() > 0 ? Deadline::in(limit) : Deadline::never()) {}
+    : comm_(std::move(comm)), on_host_(std::move(on_host)), calls_(std::move(calls)) {
+  keeps_limit(limit);
+}
+
+bool DeviceOperation::keeps_limit(std::chrono::milliseconds time) {
+  const std::lock_guard lock(mutex_);
+  if (is_opened_) return false;
+  limit_ = time;
+  deadline_ = time.count() > 0 ? Deadline::in(time) : Deadline::never();
+  return true;
+}
 
 bool DeviceOperation::advance() {
   bool moved = false;
@@ -49,27 +55,23 @@ Result<bool> DeviceOperation::go_on() {
   switch (stage_) {
     case Stage::turn: {
       if (on_host_->done()) return on_host_->status();  // the communicator has failed
-      ANYCCL_TRY(const bool there, are_there(calls_));
-      if (!there && deadline_.passed())
-        return error(Code::timeout,
-                     "the stream of the device has not come to the call within {} ms",
-                     limit_.count());
-      if (!there) return false;
-      stage_ = Stage::input;
-      Status started = start(calls_, &DeviceCall::start_input);
+      Result<bool> has_come = await_turn();
+      if (!has_come.ok() || !*has_come) return has_come;
+      const Status started = start(calls_, &DeviceCall::start_input);
       if (!started.ok()) return started;
+      stage_ = Stage::input;
       return true;
     }
     case Stage::input: {
       ANYCCL_TRY(const bool there, are_there(calls_));
       if (!there) return false;
+      open_gate();
       stage_ = Stage::call;
-      comm_->open(*on_host_);
       return true;
     }
     case Stage::call: {
       if (!on_host_->done()) return false;
-      const Status ended = on_host_->status();
+      const Status ended = on_host_->status().ok() ? comm_->failure() : on_host_->status();
       Status started = ended.ok() ? start(calls_, &DeviceCall::start_output) : ended;
       if (!started.ok()) return started;
       stage_ = Stage::output;
@@ -82,6 +84,25 @@ Result<bool> DeviceOperation::go_on() {
     }
   }
   return false;
+}
+
+/// Whether all streams have come to their calls.
+Result<bool> DeviceOperation::await_turn() {
+  ANYCCL_TRY(const bool there, are_there(calls_));
+  const std::lock_guard lock(mutex_);
+  if (!there && deadline_.passed())
+    return error(Code::timeout, "the stream of the device has not come to the call within {} ms",
+                 limit_.count());
+  return there;
+}
+
+void DeviceOperation::open_gate() {
+  std::unique_lock lock(mutex_);
+  is_opened_ = true;
+  const auto limit = limit_;
+  lock.unlock();
+  if (limit.count() > 0) static_cast<void>(comm_->limit(*on_host_, limit));
+  comm_->open(*on_host_);
 }
 
 /// After an error of the device, or of its stream, peers must not wait for this rank.

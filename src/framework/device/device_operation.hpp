@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/deadline.hpp"
@@ -16,10 +17,14 @@ namespace anyccl {
 /// the input is there; it is done when the result is on the device. Several calls that travel as
 /// one share it.
 ///
-/// Threads: one at a time goes on with it; any may ask done().
+/// The time limit of the calls counts from here, until their turn in streams, and then anew for the
+/// call on the host. That of the communicator counts for the latter alone.
+///
+/// Threads: one at a time goes on with it; any may ask done(), or limit it.
 class DeviceOperation final : public Operation {
  public:
-  /// All calls have their places. `limit`: the time until their turn in streams; 0: any.
+  /// All calls have their places, and `on_host` has no limit of its own. `limit`: that of the
+  /// calls; 0: none.
   DeviceOperation(std::shared_ptr<Comm> comm, std::shared_ptr<Operation> on_host,
                   std::vector<std::shared_ptr<DeviceCall>> calls, std::chrono::milliseconds limit);
   const Comm& comm() const { return *comm_; }
@@ -29,9 +34,12 @@ class DeviceOperation final : public Operation {
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override { on_host_->awaited(ranks); }
   Operation& on_host() override { return *on_host_; }
+  bool keeps_limit(std::chrono::milliseconds time) override;
 
  private:
   enum class Stage : std::uint8_t { turn, input, call, output };
+  Result<bool> await_turn();
+  void open_gate();
   /// Whether it has come to its next stage. Errors: what ends it.
   Result<bool> go_on();
   void end(Status status);
@@ -39,9 +47,11 @@ class DeviceOperation final : public Operation {
   const std::shared_ptr<Comm> comm_;
   const std::shared_ptr<Operation> on_host_;
   std::vector<std::shared_ptr<DeviceCall>> calls_;
-  const std::chrono::milliseconds limit_;
-  const Deadline deadline_;  // of its turn
   Stage stage_ = Stage::turn;
+  std::mutex mutex_;  // of the limit
+  std::chrono::milliseconds limit_;
+  Deadline deadline_;       // of its turn
+  bool is_opened_ = false;  // what is on the host has the limit
 };
 
 }  // namespace anyccl

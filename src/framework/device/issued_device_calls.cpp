@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <new>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -36,19 +37,50 @@ void IssuedDeviceCalls::add(One one) noexcept {
   added_.notify_one();
 }
 
-void IssuedDeviceCalls::await_end(const Comm& comm) {
+void IssuedDeviceCalls::await_end(const Comm& comm, Deadline deadline) {
   std::unique_lock lock(mutex_);
-  turned_.wait(lock, [&] {
-    return stopping_ || std::none_of(open_.begin(), open_.end(), [&](const auto& operation) {
-             return &operation->comm() == &comm;
-           });
-  });
+  const auto is_gone = [&] {
+    return std::none_of(open_.begin(), open_.end(),
+                        [&](const auto& operation) { return &operation->comm() == &comm; });
+  };
+  const auto wait_until = [&](const auto& condition) {
+    while (!stopping_ && !condition() && !deadline.passed())
+      turned_.wait_for(lock, std::chrono::milliseconds(deadline.poll_ms()),
+                       [&] { return stopping_ || condition(); });
+  };
+  wait_until(is_gone);
+  // The turn that has completed the last one may have it yet, and with it the communicator.
+  const std::uint64_t turn = turn_;
+  wait_until([&] { return !in_turn_ || turn_ != turn; });
 }
 
 void IssuedDeviceCalls::stop(Deadline deadline) {
   std::unique_lock lock(mutex_);
   stopping_ = true;
+  added_.notify_all();
+  turned_.notify_all();
   turned_.wait_for(lock, std::chrono::milliseconds(deadline.poll_ms()), [&] { return !in_turn_; });
+}
+
+/// Goes on with each; `moved` becomes true if one has. Returns those that are over. With the lock,
+/// which it gives back meanwhile.
+IssuedDeviceCalls::One IssuedDeviceCalls::take_turn(std::unique_lock<std::mutex>& lock,
+                                                    bool& moved) {
+  One over;
+  // Others only add behind the last one, and only this thread removes.
+  for (auto one = open_.begin(); one != open_.end();) {
+    lock.unlock();
+    try {
+      moved = (*one)->advance() || moved;
+    } catch (const std::bad_alloc&) {
+      // There may be memory in the next turn.
+    }
+    lock.lock();
+    const auto next = std::next(one);
+    if ((*one)->done()) over.splice(over.end(), open_, one);
+    one = next;
+  }
+  return over;
 }
 
 void IssuedDeviceCalls::work() {
@@ -59,23 +91,18 @@ void IssuedDeviceCalls::work() {
     added_.wait(lock, [&] { return stopping_ || !open_.empty(); });
     if (stopping_) return;
     in_turn_ = true;
-    // Others only add behind the last one, and only this thread removes.
-    const auto end = open_.end();
+    ++turn_;
     bool moved = false;
-    One over;
-    for (auto one = open_.begin(); one != end;) {
-      const auto next = std::next(one);
-      lock.unlock();
-      moved = (*one)->advance() || moved;
-      lock.lock();
-      if ((*one)->done()) over.splice(over.end(), open_, one);
-      one = next;
-    }
+    One over = take_turn(lock, moved);
+    lock.unlock();
+    over.clear();  // without the lock, and in the turn: it may free a communicator
+    lock.lock();
     in_turn_ = false;
     turned_.notify_all();
+    if (moved) continue;
     lock.unlock();
-    over.clear();  // which may free a communicator
-    if (!moved) std::this_thread::sleep_for(50us);
+    std::this_thread::sleep_for(
+        50us);  // nothing wakes this thread when a device has done something
     lock.lock();
   }
 }

@@ -25,20 +25,22 @@ class IssuedDeviceCalls {
   Status start();
   /// `one` has one operation.
   void add(One one) noexcept;
-  /// Returns when no operation of `comm` is here. All of them end soon, once what they have on the
-  /// host is complete.
-  void await_end(const Comm& comm);
+  /// Returns when no operation of `comm` is here, or at `deadline`. All of them end soon, once what
+  /// they have on the host is complete.
+  void await_end(const Comm& comm, Deadline deadline);
   /// At exit: no function of a driver is called any more, unless one takes longer than until
   /// `deadline`.
   void stop(Deadline deadline);
 
  private:
+  One take_turn(std::unique_lock<std::mutex>& lock, bool& moved);
   void work();
 
   std::mutex mutex_;
   Condition added_, turned_;
   One open_;
   bool running_ = false, stopping_ = false, in_turn_ = false;
+  std::uint64_t turn_ = 0;  // the number of the last one
 };
 
 }  // namespace anyccl
