@@ -34,23 +34,8 @@ def _is_in_bad_fork():
     return False
 
 
-def manual_seed(seed):
+def manual_seed_all(seed):
     """Random numbers are the host's."""
-
-
-manual_seed_all = manual_seed
-
-
-def get_rng_state(device=None):
-    return torch.get_rng_state()
-
-
-def set_rng_state(state, device=None):
-    torch.set_rng_state(state)
-
-
-def get_amp_supported_dtype():
-    return [torch.float16, torch.bfloat16]
 
 
 def Stream(device=None, priority=0):
@@ -67,20 +52,6 @@ def stream(one):
 
 def current_stream(device=None):
     return torch.accelerator.current_stream(device)
-
-
-def synchronize(device=None):
-    torch.accelerator.synchronize(current_device() if device is None else torch.device(device).index or 0)
-
-
-@contextlib.contextmanager
-def device(index):
-    before = current_device()
-    set_device(index)
-    try:
-        yield
-    finally:
-        set_device(before)
 
 
 @contextlib.contextmanager
