@@ -8,8 +8,8 @@
 namespace anyccl::torch {
 namespace {
 
-/// The driver's handle of a stream. Versions of torch before 2026 do not tell it: there this returns
-/// when the work of the stream is done, and null, the default stream, adds nothing to that.
+/// Returns the driver's handle of a stream. Versions of torch before 2026 do not tell it: with them
+/// this waits for the work of the stream, to which the default stream, null, adds nothing.
 template <typename Stream>
 void* native_handle_of(const Stream& stream) {
   if constexpr (requires { stream.native_handle(); }) {
