@@ -337,6 +337,19 @@ def test_groups_of_fewer_ranks_and_flight_records(tmp_path):
     run_on_devices(3, tmp_path, body, backend="simulated:anyccl")
 
 
+def test_a_group_that_is_shrunk(tmp_path):
+    def body(rank, device):
+        dist.all_reduce(torch.ones(3, device=device))
+        if rank == 2:
+            return
+        left = dist.shrink_group([2])
+        for where in (torch.device("cpu"), device):
+            x = torch.full((3,), rank + 1.0, device=where)
+            dist.all_reduce(x, group=left)
+            assert x.cpu().eq(3).all()
+    run_on_devices(3, tmp_path, body)
+
+
 def test_the_plain_name_is_for_cuda_too(tmp_path):
     """One backend is for both, also in a group of the ranks that are left."""
     def body(rank, device):
