@@ -54,7 +54,7 @@ class Operation {
   /// copies around that.
   virtual Operation& on_host() { return *this; }
   bool is_on_device() { return &on_host() != this; }
-  /// Whether it keeps the time limit for itself, as what is on the host has not begun.
+  /// Whether it keeps the time limit for itself, as the operation on the host has not begun.
   virtual bool keeps_limit(std::chrono::milliseconds) { return false; }
   /// Another number each time that it moves.
   virtual std::uint64_t progress() const { return 0; }

@@ -29,8 +29,8 @@ class DeviceOperation final : public Operation {
                   std::vector<std::shared_ptr<DeviceCall>> calls, std::chrono::milliseconds limit);
   const Comm& comm() const { return *comm_; }
 
-  /// Starts copies, opens the gate or completes, and wakes who waits, as far as it can without
-  /// waiting. An error of the device fails the communicator.
+  /// Starts copies, opens the gate or completes, and wakes waiting threads, as far as it can
+  /// without waiting. An error of the device fails the communicator.
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override { on_host_->awaited(ranks); }
   Operation& on_host() override { return *on_host_; }
@@ -51,7 +51,7 @@ class DeviceOperation final : public Operation {
   std::mutex mutex_;  // of the limit
   std::chrono::milliseconds limit_;
   Deadline deadline_;       // of its turn
-  bool is_opened_ = false;  // what is on the host has the limit
+  bool is_opened_ = false;  // the operation on the host has the limit
 };
 
 }  // namespace anyccl

@@ -64,7 +64,7 @@ struct Bf16 {
 };
 
 /// A sign, kExponent bits, and kMantissa bits. Without infinities as in OCP's e4m3: all ones is the
-/// NaN, and so is what is too large.
+/// NaN, and so are numbers that are too large.
 template <typename Word, int kExponent, int kMantissa, bool kInfinities, U32 kNan>
 struct Small {
   using Bits = Word;
