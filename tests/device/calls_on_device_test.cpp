@@ -7,7 +7,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "device/rank_on_device.hpp"
+#include "device/issued_calls.hpp"
 #include "platform/device/cuda/driver_api.hpp"
 
 namespace anyccl::test {
@@ -162,12 +162,7 @@ TEST(CallsOnDevice, a_time_limit_ends_a_call_that_waits_for_its_stream) {
     const OnDevice x = rank.put({1});
     const Pinned word(*rank.device, 4096);
     EXPECT_OK(rank.device->wait_word(rank.queue, word.word(), 1));
-    anycclCall_t call{};
-    call.size = sizeof call;
-    call.sendbuff = call.recvbuff = x.at();
-    call.count = 1;
-    call.datatype = anycclFloat32;
-    call.stream = rank.stream.handle();
+    anycclCall_t call = sum_of(rank, x.at(), x.at(), 1);
     call.timeout_ms = 20;
     EXPECT_REFUSED(anycclTimeout, "has not come to the call within 20 ms",
                    anycclRun(&call, rank.comm.handle()));
@@ -215,12 +210,7 @@ TEST(CallsOnDevice, opposite_orders_in_two_communicators_end_at_the_time_limit) 
     auto part = rank.comm.split(0, 0);
     ASSERT_OK(part.status());
     const OnDevice x = rank.put({1});
-    anycclCall_t call{};
-    call.size = sizeof call;
-    call.sendbuff = call.recvbuff = x.at();
-    call.count = 1;
-    call.datatype = anycclFloat32;
-    call.stream = rank.stream.handle();
+    anycclCall_t call = sum_of(rank, x.at(), x.at(), 1);
     call.timeout_ms = 100;
     const bool first = rank.comm.rank() == Rank{0};
     const anycclComm_t comm = first ? rank.comm.handle() : part->handle();

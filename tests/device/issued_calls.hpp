@@ -1,5 +1,5 @@
 #pragma once
-// Calls that are issued, with memory of a device, and streams that do not go on.
+// Calls as data with memory of a device, calls that are issued, and streams that do not go on.
 
 #include "device/rank_on_device.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "device/rank_on_device.hpp"
+#include "device/issued_calls.hpp"
 #include "platform/device/cuda/driver_api.hpp"
 
 namespace anyccl::test {
@@ -27,12 +27,7 @@ TEST(RefusalsOnDevice, calls_that_do_not_block_are_refused_for_the_same_reasons)
   on_devices(1, [](RankOnDevice& rank) {
     const OnDevice x = rank.put({1, 2});
     const anycclComm_t comm = rank.comm.handle();
-    anycclCall_t call{};
-    call.size = sizeof call;
-    call.collective = anycclCollAllReduce;
-    call.sendbuff = call.recvbuff = x.at();
-    call.count = 3;
-    call.datatype = anycclFloat32;
+    anycclCall_t call = call_of(anycclCollAllReduce, x.at(), x.at(), 3);
     anycclWork_t work = nullptr;
     anycclPrepared_t prepared = nullptr;
     const char* const words = "sendbuff has 8 bytes up to the end";
@@ -65,12 +60,7 @@ TEST(RefusalsOnDevice, a_stream_that_is_captured_is_refused) {
         dlsym(driver, "cuStreamEndCapture"));
     const OnDevice x = rank.put({1});
     const auto stream = reinterpret_cast<cuda::Stream>(rank.queue);
-    anycclCall_t call{};
-    call.size = sizeof call;
-    call.sendbuff = call.recvbuff = x.at();
-    call.count = 1;
-    call.datatype = anycclFloat32;
-    call.stream = rank.stream.handle();
+    const anycclCall_t call = sum_of(rank, x.at(), x.at(), 1);
     anycclPrepared_t prepared = nullptr;
     EXPECT_EQ(anycclPrepare(&call, rank.comm.handle(), &prepared), anycclSuccess);
     EXPECT_EQ(begin(stream, 0), 0);
