@@ -1,6 +1,6 @@
 // Prints what a GPU and its driver can do and what they take, as far as calls on memory of devices
 // need it: which memory can be pinned, how fast copies are, what calls of the driver cost, and what
-// an AllReduce of two ranks takes.
+// kernels and an AllReduce of two ranks take.
 //   gpu_report [DEVICE]      default: device 0
 
 #include <fmt/core.h>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.hpp"
+#include "base/types.hpp"
 #include "micro/must.hpp"
 #include "platform/device/devices.hpp"
 
@@ -112,7 +113,27 @@ class Bench {
       line("wait for a word", [&] { must(device_.wait_word(in_, word, 1)); });
   }
 
+  /// The driver compiles the kernels of a type when one is first needed, and may keep the result.
+  void print_kernels() {
+    fmt::print("\nkernels that reduce two vectors of 16 MiB\n");
+    if (!device_.abilities().reduces) return fmt::print("  this library was built without them\n");
+    for (const DType type : {DType::f32, DType::bf16, DType::u8}) {
+      const double first = microseconds_of([&] { reduce(type, 1); });
+      const double us = median_us(10, [&] { reduce(type, kBytes / 2); });
+      fmt::print("  {:<5} the first call {:8.0f} us, {:8.2f} GB/s of each vector\n", name_of(type),
+                 first, static_cast<double>(kBytes) / 2 / us / 1e3);
+    }
+  }
+
  private:
+  /// Adds the halves of the first part of the memory, into the second one.
+  void reduce(DType type, std::size_t bytes) {
+    const auto* const x = static_cast<const std::byte*>(on_device_);
+    const void* const halves[] = {x, x + kBytes / 2};
+    must(device_.reduce(in_, {type, ReduceOp::sum}, static_cast<std::byte*>(on_device_) + kBytes,
+                        halves, std::max<std::size_t>(1, bytes / bytes_of(type))));
+    await(in_);
+  }
   void copy_in() {
     must(device_.copy(in_, on_device_, host_, kBytes));
     await(in_);
@@ -183,6 +204,7 @@ int report(int number) {
   bench.print_pinning();
   bench.print_copies();
   bench.print_calls();
+  bench.print_kernels();
   print_all_reduce(**device);
   return 0;
 }
