@@ -39,10 +39,10 @@ Status refuse(const DeviceCopies& copies, const char* where) {
 /// The communicator fails, as its other ranks wait for this one: unless the call was wrong, and has
 /// started nothing.
 Status end_after(const Status& status, Comm& comm) {
-  if (!status.ok() && status.code() != Code::invalid_argument &&
-      status.code() != Code::invalid_usage)
-    comm.abort(status);
-  return status;
+  if (status.ok() || status.code() == Code::invalid_argument ||
+      status.code() == Code::invalid_usage || !comm.failure().ok())
+    return status;
+  return fail_by_device(comm, status);
 }
 
 /// The question that a wait for the device asks: whether the communicator can be used, and `call`
@@ -72,7 +72,7 @@ void add_around(const std::shared_ptr<DeviceCall>& staged, anycclComm_t handle) 
   const std::shared_ptr<Comm> comm = handle->comm;
   add_to_group(handle, [staged, comm]() -> Status {
     const Status copied = staged->begin(usable_for(staged->call(), *comm));
-    if (!copied.ok() && comm->failure().ok()) comm->abort(copied);
+    if (!copied.ok() && comm->failure().ok()) static_cast<void>(fail_by_device(*comm, copied));
     return {};
   });
   add_to_group(handle, staged->call(), nullptr);

@@ -22,6 +22,13 @@ Status start(const Calls& calls, Status (DeviceCall::*copies)()) {
 
 }  // namespace
 
+Status fail_by_device(Comm& comm, const Status& status) {
+  const std::string& name = comm.membership().names[uindex(comm.rank())];
+  Status named = error(status.code(), "{}: {}", name, status.message());
+  comm.abort(named);
+  return named;
+}
+
 DeviceOperation::DeviceOperation(std::shared_ptr<Comm> comm, std::shared_ptr<Operation> on_host,
                                  std::vector<std::shared_ptr<DeviceCall>> calls,
                                  std::chrono::milliseconds limit)
@@ -107,8 +114,9 @@ void DeviceOperation::open_gate() {
 
 /// After an error of the device, or of its stream, peers must not wait for this rank.
 void DeviceOperation::end(Status status) {
-  if (!status.ok() && (!on_host_->done() || status.code() == Code::device_error))
-    comm_->abort(status);
+  const bool is_of_device = !on_host_->done() || status.code() == Code::device_error;
+  if (!status.ok() && is_of_device && comm_->failure().ok())
+    status = fail_by_device(*comm_, status);
   calls_.clear();  // nothing uses their memory any more
   complete(std::move(status));
   comm_->loop().wake();

@@ -13,6 +13,10 @@
 
 namespace anyccl {
 
+/// Fails the communicator with an error of its rank's device; returns the error, which names the
+/// rank.
+Status fail_by_device(Comm& comm, const Status& status);
+
 /// What the caller has in place of the operation on memory of the host, whose gate is closed until
 /// the input is there; it is done when the result is on the device. Several calls that travel as
 /// one share it.
