@@ -1,6 +1,7 @@
 // How issued calls on memory of a device end: with their communicator, at a limit, by an abort.
 
 #include <array>
+#include <chrono>
 #include <thread>
 
 #include "device/issued_calls.hpp"
@@ -77,6 +78,31 @@ TEST(IssuedOnDevice, nothing_is_written_after_a_work_has_ended) {
       rank.device.await(rank.queue);
       EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
       EXPECT_EQ(floats_on(x), Floats(kMany, 0.0F));
+    }
+  });
+}
+
+TEST(IssuedOnDevice, a_work_that_is_over_stays_as_it_is) {
+  on_devices(1, [](RankOnDevice& rank) {
+    const OnDevice x = rank.put(Floats(kMany, 1.0F));
+    for (int i = 0; i < 20; ++i) {
+      auto part = rank.comm.split(0, 0);
+      ASSERT_OK(part.status());
+      const anycclCall_t call = sum_of(rank, x.at(), x.at(), kMany);
+      anycclWork_t work = nullptr;
+      EXPECT_EQ(anycclIssue(&call, part->handle(), &work), anycclSuccess);
+      std::jthread other([&] {
+        // So that some aborts come while the result is copied; none of them does harm.
+        std::this_thread::sleep_for(std::chrono::microseconds(300 * i));
+        EXPECT_OK(part->abort());
+      });
+      int done = 0;
+      anycclResult_t ended = anycclSuccess;
+      while (done == 0) ended = anycclWorkTest(work, &done);
+      other.join();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // what may come, comes by then
+      EXPECT_EQ(anycclWorkTest(work, &done), ended);
+      EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
     }
   });
 }

@@ -13,15 +13,17 @@ namespace {
 
 using Vectors = std::vector<std::vector<std::byte>>;
 
-/// Any bits, and in every third element a number that is near to others.
+/// Any bits, in every third element a number that is near to others, in every fifth a zero with
+/// either sign, of floats.
 Vectors random_vectors(DType type, std::size_t vectors, std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   const std::size_t element = bytes_of(type);
   Vectors all(vectors, std::vector<std::byte>(count * element));
   for (auto& vector : all)
     for (std::size_t i = 0; i < vector.size(); ++i) {
-      const bool is_plain = (i / element) % 3 == 0;
+      const bool is_plain = (i / element) % 3 == 0, is_zero = (i / element) % 5 == 1;
       vector[i] = static_cast<std::byte>(is_plain && i % 2 == 1 ? 0x3c + random() % 8 : random());
+      if (is_zero) vector[i] &= static_cast<std::byte>((i + 1) % element == 0 ? 0x80 : 0);
     }
   return all;
 }
