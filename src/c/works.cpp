@@ -70,7 +70,8 @@ anycclResult_t anycclWorkTest(anycclWork_t work, int* done) {
     ANYCCL_CHECK(need(done, "done"));
     *done = 1;
     if (work->comm->test(*work->operation)) return work->operation->status();
-    if (PendingOperation{work->comm, work->operation}.is_over()) return work->comm->failure();
+    const PendingOperation pending{work->comm, work->operation};
+    if (pending.is_over()) return pending.status();  // it may be done meanwhile
     *done = 0;
     return {};
   });
