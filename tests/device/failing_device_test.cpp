@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <fstream>
@@ -221,6 +222,34 @@ TEST(FailingDevice, a_forked_child_does_not_start_prepared_calls) {
       });
       EXPECT_EQ(anycclPreparedFree(prepared), anycclSuccess);
     });
+  });
+}
+
+/// An abort may come while the result is copied, which takes long here.
+TEST(FailingDevice, nothing_is_written_after_a_call_has_returned) {
+  expect_in_child({{"CHAOS", "7,3000"}}, [] {
+    const CurrentDevice device(0);
+    constexpr std::size_t kBytes = std::size_t{1} << 20, kTail = 64;
+    const Pinned zeros(*device, 4096);
+    const DeviceQueue queue = *device->make_queue(false);
+    for (int i = 0; i < 20; ++i) {
+      const OnDevice x(device, std::vector<std::byte>(kBytes, std::byte{1}));
+      auto comms = Communicator::init_all(1);
+      ASSERT_OK(comms.status());
+      std::jthread other([&] {
+        // Calls take some milliseconds here, so that some aborts come in each part of one.
+        std::this_thread::sleep_for(std::chrono::microseconds(500 * i));
+        EXPECT_OK(comms->at(0).abort());
+      });
+      anycclAllReduce(x.at(), x.at(), kBytes, anycclUint8, anycclSum, comms->at(0).handle(),
+                      nullptr);  // with or without an error
+      EXPECT_OK(device->copy(queue, x.at() + kBytes - kTail, zeros.at(), kTail));
+      device.await(queue);
+      other.join();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // a late copy would come by then
+      const std::vector<std::byte> bytes = x.bytes();
+      EXPECT_EQ(std::count(bytes.end() - kTail, bytes.end(), std::byte{0}), kTail) << i;
+    }
   });
 }
 

@@ -11,8 +11,8 @@
 
 namespace anyccl::torch {
 
-/// Whether tensors of such devices may lie in memory that the library can copy. What lies behind
-/// PrivateUse1 is known to the library alone, which asks the driver.
+/// Whether tensors of such devices may lie in memory that the library can copy. Of PrivateUse1 the
+/// library alone knows the kind, as it asks the driver.
 inline bool may_be_copied(c10::DeviceType type) {
   return type == c10::kCUDA || type == c10::kPrivateUse1;
 }

@@ -63,7 +63,7 @@ DeviceCall::Usable usable_for(const Call& call, Comm& comm) {
 Status run_around(DeviceCall& staged, Comm& comm) {
   ANYCCL_CHECK(end_after(staged.begin(usable_for(staged.call(), comm)), comm));
   ANYCCL_CHECK(comm.run(staged.call()));
-  return end_after(staged.end(usable_for(staged.call(), comm)), comm);
+  return end_after(staged.end(), comm);
 }
 
 /// The input is copied at the end of the group, before its calls start, and the result after them.
@@ -78,7 +78,7 @@ void add_around(const std::shared_ptr<DeviceCall>& staged, anycclComm_t handle) 
   add_to_group(handle, staged->call(), nullptr);
   add_after_group([staged, comm]() -> Status {
     ANYCCL_CHECK(comm->failure());
-    return end_after(staged->end(usable_for(staged->call(), *comm)), *comm);
+    return end_after(staged->end(), *comm);
   });
 }
 
@@ -233,6 +233,7 @@ Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls,
     if (is_any_staged && !calls[i].is_point_to_point()) gates.push_back(gate_of(staged[i]));
   }
   GateKeeper keeper(handle->comm);
+  if (!is_any_staged) keeper.keep();
   Comm::IssuedCalls collectives = comm.issue_all(on_host, gates), issued;
   auto next = collectives.begin();
   for (std::size_t i = 0; i < calls.size(); ++i)

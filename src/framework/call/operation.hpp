@@ -28,7 +28,7 @@ struct Gate {
 
   bool is_open;
   std::uint8_t stream = 0;  ///< As RecordedCall has it.
-  bool in_stream = true;    ///< If it is closed: what follows waits for the operation.
+  bool in_stream = true;    ///< If it is closed: later work waits for the operation.
   bool operator==(Gate other) const { return is_open == other.is_open; }
 };
 inline constexpr Gate Gate::open{true}, Gate::closed{false};

@@ -109,6 +109,7 @@ bool Comm::advance() {
 /// After a failure, operations on the host are over at once, and one on a device soon: its copies
 /// may be under way.
 Status Comm::await_device(const Operation& operation) {
+  // Nothing that a device does wakes this thread.
   while (!operation.done()) std::this_thread::sleep_for(std::chrono::microseconds(50));
   return operation.status();
 }

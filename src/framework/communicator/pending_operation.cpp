@@ -87,7 +87,7 @@ std::size_t wait_any(std::span<const PendingOperation> operations, Deadline dead
     comms.front()->wait_any(all, deadline);
   }
   while (first_over(operations) == operations.size() && !comms.front()->failure().ok())
-    std::this_thread::sleep_for(std::chrono::microseconds(50));  // it is on a device
+    std::this_thread::sleep_for(std::chrono::microseconds(50));  // a device wakes nobody
   return first_over(operations);
 }
 

@@ -192,31 +192,28 @@ Status DeviceCall::take_place() {
   return device.record(program_, before_);
 }
 
-Status DeviceCall::start_input() {
+/// Also after an error, the block is not free until the copies before that are done.
+Status DeviceCall::start_copies(const std::vector<Piece>& pieces, bool to_device) {
+  if (pieces.empty()) return {};
   Device& device = copies_->device();
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
   Status copied;
-  for (const Piece& piece : in_)
-    if (copied.ok())
-      copied = device.copy(block_->queue, piece.on_host, piece.on_device, piece.bytes);
-  return in_.empty() ? Status() : note_start(std::move(copied));
+  for (const Piece& piece : pieces) {
+    void* const to = to_device ? piece.on_device : piece.on_host;
+    const void* const from = to_device ? piece.on_host : piece.on_device;
+    if (copied.ok()) copied = device.copy(block_->queue, to, from, piece.bytes);
+  }
+  started_ = block_->last_use;
+  const Status recorded = device.record(block_->queue, started_);
+  return copied.ok() ? recorded : copied;
+}
+
+Status DeviceCall::start_input() {
+  return start_copies(in_, false);
 }
 
 Status DeviceCall::start_output() {
-  Device& device = copies_->device();
-  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
-  Status copied;
-  for (const Piece& piece : out_)
-    if (copied.ok())
-      copied = device.copy(block_->queue, piece.on_device, piece.on_host, piece.bytes);
-  return out_.empty() ? Status() : note_start(std::move(copied));
-}
-
-/// Also after an error: the block is not free until the copies before that are done.
-Status DeviceCall::note_start(Status copied) {
-  started_ = block_->last_use;
-  const Status recorded = copies_->device().record(block_->queue, started_);
-  return copied.ok() ? recorded : copied;
+  return start_copies(out_, true);
 }
 
 Result<bool> DeviceCall::is_there() const {
@@ -234,7 +231,7 @@ Status DeviceCall::wait(const Usable& usable) const {
       continue;
     }
     ANYCCL_CHECK(usable());
-    std::this_thread::sleep_for(50us);
+    std::this_thread::sleep_for(50us);  // nothing that a device does wakes this thread
   }
 }
 
@@ -245,9 +242,10 @@ Status DeviceCall::begin(const Usable& usable) {
   return wait(usable);
 }
 
-Status DeviceCall::end(const Usable& usable) {
+/// No peer can hold up copies, and when they have ended the buffer is the program's again.
+Status DeviceCall::end() {
   ANYCCL_CHECK(start_output());
-  return wait(usable);
+  return wait([] { return Status(); });
 }
 
 }  // namespace anyccl

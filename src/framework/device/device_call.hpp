@@ -49,23 +49,24 @@ class DeviceCall {
   /// Starts the copies of the input, or of the result.
   Status start_input();
   Status start_output();
-  /// Whether what was started last is done.
+  /// Whether the work that was started last is done.
   Result<bool> is_there() const;
-  /// Returns when it is.
+  /// Returns when the input is there, or the communicator cannot be used any more.
   Status begin(const Usable& usable);
-  Status end(const Usable& usable);
+  /// Returns when the copies of the result have ended, also of a communicator that fails meanwhile.
+  Status end();
 
  private:
   DeviceCall(std::shared_ptr<DeviceCopies> copies, const Call& call, DeviceQueue program)
       : copies_(std::move(copies)), call_(call), program_(program) {}
-  Status note_start(Status copied);
+  Status start_copies(const std::vector<Piece>& pieces, bool to_device);
   Status wait(const Usable& usable) const;
 
   const std::shared_ptr<DeviceCopies> copies_;
   Call call_;
   const DeviceQueue program_;
   DeviceMoment before_ = nullptr;         ///< In the program's queue, where the call is.
-  DeviceMoment started_ = nullptr;        ///< The end of what was started last.
+  DeviceMoment started_ = nullptr;        ///< The end of the work that was started last.
   PinnedMemory::Block* block_ = nullptr;  ///< The copies lie in it, if there are any.
   std::vector<Piece> in_, out_;
 };

@@ -1,6 +1,6 @@
 // Operators of "simulated". What moves or fills memory is queued in the current stream. Everything
 // else is computed by the host, on a copy of its input as the stream leaves it, and its result is
-// queued: so work that does not come after the stream sees what was there before.
+// queued: so work that does not come after the stream sees older bytes.
 
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>

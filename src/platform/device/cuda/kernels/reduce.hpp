@@ -113,7 +113,7 @@ struct ProductOfParts {
 // --- loops ---------------------------------------------------------------------------------------
 
 /// Folds element `i` of all sources by the aligned tree over their numbers (docs/adr/0056). Of the
-/// sums that wait for what is to their right, `level[l]` is that of 2^l sources.
+/// sums that wait for sources to their right, `level[l]` is that of 2^l sources.
 template <typename Type, typename Operator>
 ANYCCL_ON_DEVICE inline typename Type::Bits fold(const ReduceArgs& args, U64 i) {
   using Bits = typename Type::Bits;
