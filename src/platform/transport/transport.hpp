@@ -48,6 +48,13 @@ struct PeerCalls {
   Rank receives_from = kAnySource;  ///< of this rank.
 };
 
+/// Memory of one rank that others use, too.
+struct ShownMemory {
+  std::byte* read = nullptr;     ///< Peers read it;
+  bool is_here = false;          ///< those in this process can write it, too.
+  std::byte* written = nullptr;  ///< Peers write it.
+};
+
 /// The way between this rank and some of its peers, in one communicator. Its own functions are
 /// called when a wait takes long, never on the way of a fast operation.
 ///
@@ -70,6 +77,14 @@ class Transport {
   virtual GivenBack give_back() { return GivenBack::all; }
   /// Calls the function, with the progress lock held, when there is something to give back: seldom.
   virtual void when_grown(std::function<void()> /*function*/) {}
+
+  /// Shows every peer zeroed memory of this rank, whole pages of both kinds: once. It lives as long
+  /// as the transport. Errors: unsupported, where ranks share none; system_error.
+  virtual Result<ShownMemory> show(std::size_t /*read_bytes*/, std::size_t /*written_bytes*/) {
+    return Status(Code::unsupported, "its transport shares no memory");
+  }
+  /// The memory that `peer` has shown, as far as check() knows; else null.
+  virtual ShownMemory shown_by(Rank /*peer*/) { return {}; }
 
   // --- peers ------------------------------------------------------------------------------------
   /// Reads control messages, flushes what is queued. Not ok: the communicator must fail with it.

@@ -157,6 +157,10 @@ class ChaosTransport final : public Transport {
   void when_grown(std::function<void()> function) override {
     inner_->when_grown(std::move(function));
   }
+  Result<ShownMemory> show(std::size_t read_bytes, std::size_t written_bytes) override {
+    return inner_->show(read_bytes, written_bytes);
+  }
+  ShownMemory shown_by(Rank peer) override { return inner_->shown_by(peer); }
   Status check() override { return inner_->check(); }
   bool is_vague() const override { return inner_->is_vague(); }
   /// What is late may be what a peer gave before it went.

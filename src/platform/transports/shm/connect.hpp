@@ -13,6 +13,7 @@
 #include "platform/transports/shm/control.hpp"
 #include "platform/transports/shm/layout.hpp"
 #include "platform/transports/shm/pair_memory.hpp"
+#include "platform/transports/shm/shown.hpp"
 
 namespace anyccl::shm {
 
@@ -74,6 +75,7 @@ struct Peer {
   std::unordered_map<std::uint64_t, Window> windows = {};  // by the number that the peer gave them
   std::vector<Window> closed_windows = {};                 // by the peer, and perhaps read here yet
   std::uint32_t notices = 0;                               // about windows, read so far
+  std::shared_ptr<const Shown> shown;                      // on request; null: nothing yet
 };
 
 /// Memory to show to peers: shared, or private if all of them are threads of this process. `key`:

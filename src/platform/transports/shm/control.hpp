@@ -15,14 +15,14 @@ namespace anyccl::shm {
 
 /// The payload of such a notice.
 struct ControlMessage {
-  enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, no_window };
+  enum Kind : std::uint32_t { segment = 0x616e7931, mapped, window, abort, no_window, shown };
   Kind kind = segment;
   std::int32_t code = 0;      ///< mapped: 1 if it worked. abort: the Code.
   std::uint64_t number = 0;   ///< The window's, between owner and communicator; never reused.
                               ///< segment: what lies at `address`. mapped: 1 if that could be read.
   std::uint64_t address = 0;  ///< To a thread of the same process: where the memory is, or whose.
   std::uint64_t bytes = 0;
-  std::uint64_t position = 0;          ///< segment: in the volume.
+  std::uint64_t position = 0;          ///< segment: in the volume. shown: bytes that peers write.
   std::uint32_t volume = 0, bell = 0;  ///< segment: as Block has them; 0: shown with this message.
   char text[464] = {};                 ///< abort: the reason; ends with a zero.
 };

@@ -133,6 +133,18 @@ const std::byte* PeerTable::fetch(Peer& peer, std::uint64_t address, const Wante
   return problem(error(read.code(), "rank {}: {}", index(peer.rank), read.message()));
 }
 
+Result<ShownMemory> PeerTable::show(std::size_t read_bytes, std::size_t written_bytes) {
+  ANYCCL_TRY(shown_, Shown::make(read_bytes, written_bytes));
+  for (Peer& peer : peers_) ANYCCL_CHECK(Shown::tell(shown_, *peer.channel, peer.same_process));
+  return shown_->memory();
+}
+
+ShownMemory PeerTable::shown_by(std::uint32_t rank) {
+  const auto& shown = of(rank).shown;
+  const bool is_there = shown != nullptr && shown_ != nullptr && shown->is_as_large_as(*shown_);
+  return is_there ? shown->memory() : ShownMemory();
+}
+
 std::nullptr_t PeerTable::problem(Status status) {
   if (problem_.ok()) problem_ = std::move(status);
   return nullptr;
@@ -192,6 +204,9 @@ void PeerTable::pump(Peer& peer) {
     if (message.kind == ControlMessage::abort) problem(received_abort(message));
     if (message.kind == ControlMessage::window || message.kind == ControlMessage::no_window)
       if (Status taken = take_notice(peer, message, fds[0]); !taken.ok()) problem(std::move(taken));
+    if (message.kind == ControlMessage::shown)
+      if (auto shown = Shown::take(message, fds, peer.same_process); shown.ok())
+        peer.shown = *std::move(shown);  // else this rank asks in vain, and says so
   }
   has_closed_ = has_closed_ || !peer.closed_windows.empty();
   if (has_closed_ && !reads_) unmap_closed();

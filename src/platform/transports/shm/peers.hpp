@@ -96,6 +96,10 @@ class PeerTable {
   std::nullptr_t problem(Status status);
   /// One that lies with this rank: the peers get the same text, so it names the rank.
   std::nullptr_t own_problem(const Status& status);
+  /// Shows all peers memory of this rank, see Transport::show().
+  Result<ShownMemory> show(std::size_t read_bytes, std::size_t written_bytes);
+  /// The memory that the peer has shown; of none, or of another size than ours: null.
+  ShownMemory shown_by(std::uint32_t rank);
   /// Reads what the links hold; the first problem.
   Status check();
   /// Also who sleeps. Any thread.
@@ -121,6 +125,7 @@ class PeerTable {
   std::vector<Rank> ranks_;
   ShmCopy copy_;
   Windows windows_;
+  std::shared_ptr<Shown> shown_;  // by this rank; null: nothing
   std::uint64_t calls_ = 0;
   bool reads_ = false;                           // between begin_reads() and end_reads()
   bool has_closed_ = false;                      // some peer has closed windows

@@ -44,6 +44,11 @@ class ShmTransport final : public Transport {
   }
   GivenBack give_back() override { return publications_.give_back(); }
 
+  Result<ShownMemory> show(std::size_t read_bytes, std::size_t written_bytes) override {
+    return peers_.show(read_bytes, written_bytes);
+  }
+  ShownMemory shown_by(Rank peer) override { return peers_.shown_by(uindex(peer)); }
+
   Status check() override { return peers_.check(); }
   /// A peer that has failed rings after it has said so.
   Status glance() override {
