@@ -49,6 +49,31 @@ ANYCCL_API anycclResult_t anycclCommGetDevice(anycclComm_t comm, int* device);
  * anycclCommSetDevice. */
 ANYCCL_API anycclResult_t anycclStreamWrap(anycclStream_t* stream, int device, void* native);
 
+/* Collective: all ranks of `comm`, 2 to 8, call it, each with a device, all on one host. From then
+ * on, collectives with equal blocks in memory of devices run in queues of these: each step waits
+ * there for the peers, and no thread does. Then:
+ *
+ * - A call with a stream of anycclStreamWrap returns when it is in the queues, unless those are
+ *   full. Later work of the stream waits for the result, and may change `sendbuff`.
+ * - A call with `stream` NULL blocks. No stream waits for one that is issued: see
+ *   anycclWorkWaitStream.
+ * - If a rank has a buffer of a call in memory of a device, all have, or the call fails on all of
+ *   them (InvalidUsage). Memory of the host beside it must be pinned (InvalidArgument).
+ * - A failure is that of the communicator, see anycclCommGetAsyncError. Streams go on then, with
+ *   undefined results.
+ *
+ * Done by copies, as without queues: averages, operators of the program, logical scans, sums of
+ * types that are added up in others, calls with a configuration, prepared and verified ones,
+ * v-forms and messages. A prepared call meets prepared ones alone. anycclCommSetDevice is
+ * InvalidUsage from now on; communicators made of this one have no queues. One rank alone needs
+ * none. Errors, on all ranks, naming the rank: Unsupported for what it lacks, a device whose queues
+ * write words and wait for them, kernels (ANYCCL_WITH_CUDA_KERNELS), shared memory. */
+ANYCCL_API anycclResult_t anycclCommUseDeviceQueues(anycclComm_t comm);
+/* Later work of `stream`, one of anycclStreamWrap, waits until `work` is complete. Returns at once
+ * if `work` is a call in queues of the stream's device, else when it is complete. anycclWorkFree
+ * frees `work`, as ever. Errors: those of anycclWorkWait; InvalidUsage for other streams. */
+ANYCCL_API anycclResult_t anycclWorkWaitStream(anycclWork_t work, anycclStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

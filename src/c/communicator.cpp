@@ -133,7 +133,8 @@ anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devli
     ANYCCL_TRY(std::vector<CommPtr> made, join_all_here(ndev));
     for (std::size_t r = 0; r < made.size(); ++r) {
       comms[r] = make_handle(std::move(made[r]), {}, devices.empty() ? nullptr : devices[r]);
-      if (devices.empty()) comms[r]->device = devlist == nullptr ? static_cast<int>(r) : devlist[r];
+      if (devices.empty())
+        comms[r]->device.number = devlist == nullptr ? static_cast<int>(r) : devlist[r];
     }
     return {};
   });
@@ -230,7 +231,7 @@ anycclResult_t anycclCommCuDevice(anycclComm_t comm, int* device) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need(device, "device"));
-    *device = comm->device;
+    *device = comm->device.number;
     return {};
   });
 }

@@ -38,6 +38,7 @@ void free_comm(anycclComm& handle) {
   const std::shared_ptr<Agreement> agreement = std::move(handle.agreement);
   const std::shared_ptr<Team> team = std::move(handle.team);
   const CommPtr comm = std::move(handle.comm);
+  const std::shared_ptr<DeviceQueues> queues = std::move(handle.device.queues);
   const std::shared_ptr<DeviceCopies> copies = std::move(handle.copies);
   lock.unlock();
 }
@@ -102,8 +103,10 @@ void give_up(const Comm& comm) {
 /// Returns when nothing of the team is open, also on a device, or hardly later than `deadline`; see
 /// Team::finish().
 Status finish(Team& team, Deadline deadline = {}) {
+  const bool is_mine = !team.first().forked();
+  if (is_mine) IssuedDeviceCalls::of_process().await_queued(team.first(), deadline);
   Status ended = team.finish(deadline);
-  if (!team.first().forked()) IssuedDeviceCalls::of_process().await_end(team.first(), deadline);
+  if (is_mine) IssuedDeviceCalls::of_process().await_end(team.first(), deadline);
   return ended;
 }
 

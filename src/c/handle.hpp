@@ -19,10 +19,17 @@
 #include "runtime/process/runtime.hpp"
 
 namespace anyccl {
+class DeviceQueues;
+
 /// Work of other threads.
 struct UnderWay {
   std::shared_ptr<Background> own;   ///< It creates or finalizes the communicator.
   std::shared_ptr<Background> made;  ///< It creates another one of this one, for another handle.
+};
+/// The device of a communicator.
+struct UsedDevice {
+  int number = 0;                        ///< The program's number of it.
+  std::shared_ptr<DeviceQueues> queues;  ///< Its calls are done by copies if this is null.
 };
 }  // namespace anyccl
 
@@ -48,7 +55,7 @@ struct anycclComm {
   /// From now on calls take memory of the device; null: of none. No thread is in a call.
   void set_device(const std::shared_ptr<anyccl::Device>& used) {
     copies = used == nullptr ? nullptr : std::make_shared<anyccl::DeviceCopies>(used);
-    device = used == nullptr ? 0 : used->number();
+    device.number = used == nullptr ? 0 : used->number();
   }
 
   /// Whether it belongs to the parent of this process: a thread of that may have held the mutex at
@@ -68,7 +75,7 @@ struct anycclComm {
   Stage stage = Stage::used;  // with the mutex; gone: destroyed or aborted, see bury()
   std::mutex mutex;           // of the rest, which any thread may come to
   std::string last_error;
-  int device = 0;  // as the program calls it
+  anyccl::UsedDevice device;
   std::string name;
   bool blocking = true, finalized = false;
   std::atomic<bool> background_progress = false;      // has been asked for

@@ -132,6 +132,7 @@ struct OneRank {
   Communicator& comm;
   const CurrentDevice& device;
   anycclStream_t stream;
+  DeviceQueue queue = nullptr;  ///< If calls only go into queues: that of the stream.
 };
 
 /// How a rank makes a call; ranks may differ in it.
@@ -175,6 +176,7 @@ inline Images run(const OneRank& rank, Trial trial, const Images& before, const 
   if (input_there || output_there) trial.call.stream = rank.stream;
   EXPECT_EQ(make_call(trial.call, rank.comm.handle(), sides.form), anycclSuccess)
       << anycclGetLastError(rank.comm.handle());
+  if (rank.queue != nullptr) rank.device.await(rank.queue);
   if (input != nullptr) after.input = input->bytes();
   if (output != nullptr) after.output = output->bytes();
   return after;
@@ -198,7 +200,8 @@ inline void compare_with_host(const OneRank& rank, Collective what, DType type, 
   }
 }
 
-/// So many calls, the same on all ranks but for where their buffers lie.
+/// So many calls, the same on all ranks but for where their buffers lie and how they are made; in
+/// queues of devices all buffers lie on the device, and a prepared call is one on all ranks.
 inline void make_calls(const OneRank& rank, unsigned seed, int calls) {
   std::mt19937 common(seed), own(seed + static_cast<unsigned>(index(rank.comm.rank())) + 1);
   const std::vector<Collective> all = scheduled();
@@ -211,7 +214,9 @@ inline void make_calls(const OneRank& rank, unsigned seed, int calls) {
     const std::size_t count = kCounts[common() % std::size(kCounts)];
     const bool in_place = common() % 2 == 0;
     const int root = static_cast<int>(common() % static_cast<unsigned>(rank.comm.size()));
-    const Sides sides{own() % 2 == 0, own() % 2 == 0, kForms[own() % std::size(kForms)]};
+    Sides sides{own() % 2 == 0, own() % 2 == 0, kForms[own() % std::size(kForms)]};
+    if (rank.queue != nullptr)
+      sides = {true, true, i % 3 == 0 ? Form::prepared : kForms[own() % 2]};
     SCOPED_TRACE(fmt::format("seed {}, call {}: {} of {} {}, root {}, in place {}", seed, i,
                              name(what), count, name_of(type), root, in_place));
     compare_with_host(rank, what, type, count, in_place, root, {sides});

@@ -46,6 +46,44 @@ TEST(RandomCallsOnDevice, are_right_with_one_hardware_queue_and_with_short_queue
   expect_right([](int) { return Settings{{"SIMULATED_CUDA_DEPTH", "8"}}; }, effort(20, 50, 1000));
 }
 
+void expect_right_in_queues(const std::function<Settings(int rank)>& settings, int calls) {
+  const auto outcomes = run_processes(
+      effort(2, 3, 4),
+      [&](Communicator& comm) {
+        ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+        ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess)
+            << anycclGetLastError(comm.handle());
+        const CurrentDevice device(0);
+        const DeviceQueue queue = *device->make_queue(false);
+        auto stream = Stream::wrap(0, queue);
+        ASSERT_OK(stream.status());
+        make_calls({comm, device, stream->handle(), queue}, 20261201, calls);
+      },
+      settings, effort(60, 120, 1200));
+  expect_all_passed(outcomes);
+}
+
+TEST(RandomCallsOnDevice, are_right_in_queues) {
+  expect_right_in_queues(
+      [](int rank) {
+        return Settings{{"SIMULATED_CUDA_CHAOS", std::to_string(rank + 7) + ",60"}};
+      },
+      effort(50, 300, 10000));
+}
+
+TEST(RandomCallsOnDevice, are_right_in_queues_that_share_one_of_the_hardware_or_are_short) {
+  expect_right_in_queues(
+      [](int) {
+        return Settings{{"SIMULATED_CUDA_CONNECTIONS", "1"}, {"SIMULATED_CUDA_ONE_PRIORITY", "1"}};
+      },
+      effort(20, 60, 1000));
+  expect_right_in_queues(
+      [](int) {
+        return Settings{{"SIMULATED_CUDA_DEPTH", "8"}};
+      },
+      effort(20, 60, 1000));
+}
+
 anycclCall_t most_of(const OnDevice& x) {
   anycclCall_t call{};
   call.size = sizeof call;
@@ -76,6 +114,94 @@ TEST(RandomCallsOnDevice, a_rank_that_dies_is_named_by_the_others) {
   });
   for (std::size_t r = 0; r < outcomes.size(); ++r)
     EXPECT_EQ(outcomes[r].exit_code, r == 2 ? -SIGKILL : 0) << r << ": " << outcomes[r].output;
+}
+
+TEST(RandomCallsOnDevice, other_calls_in_queues_are_both_named) {
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+    ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess);
+    const CurrentDevice device(0);
+    const DeviceQueue queue = *device->make_queue(false);
+    const Stream stream = *Stream::wrap(0, queue);
+    const OnDevice x = eight_bytes(device, 1);
+    anycclCall_t call = most_of(x);
+    call.stream = stream.handle();
+    if (comm.rank() == Rank{1}) call.op = anycclMin;
+    EXPECT_EQ(anycclRun(&call, comm.handle()), anycclSuccess);
+    device.await(queue);  // which does not go on before the failure can be seen
+    anycclResult_t result = anycclSuccess;
+    EXPECT_EQ(anycclCommGetAsyncError(comm.handle(), &result), anycclSuccess);
+    EXPECT_EQ(result, anycclInvalidUsage);
+    const std::string why = anycclGetLastError(comm.handle());
+    EXPECT_NE(why.find("all_reduce of 1 i64, max"), std::string::npos) << why;
+    EXPECT_NE(why.find("all_reduce of 1 i64, min"), std::string::npos) << why;
+  }));
+}
+
+TEST(RandomCallsOnDevice, a_rank_that_dies_in_queues_is_named_and_the_stream_of_others_goes_on) {
+  const auto outcomes = run_processes(3, [](Communicator& comm) {
+    ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+    ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess);
+    const CurrentDevice device(0);
+    const DeviceQueue queue = *device->make_queue(false);
+    const Stream stream = *Stream::wrap(0, queue);
+    const OnDevice x = eight_bytes(device, 1);
+    const Pinned word(*device, 4096);
+    const bool dies = comm.rank() == Rank{2};
+    anycclCall_t call = most_of(x);
+    call.stream = stream.handle();
+    for (int i = 0; i < 7; ++i) EXPECT_EQ(anycclRun(&call, comm.handle()), anycclSuccess);
+    device.await(queue);
+    if (dies) EXPECT_OK(device->wait_word(queue, word.word(), 1));  // all ranks meet in the call
+    EXPECT_EQ(anycclRun(&call, comm.handle()), anycclSuccess);
+    if (dies) ::raise(SIGKILL);
+    device.await(queue);
+    anycclResult_t result = anycclSuccess;
+    EXPECT_EQ(anycclCommGetAsyncError(comm.handle(), &result), anycclSuccess);
+    EXPECT_EQ(result, anycclRemoteError);
+    EXPECT_EQ(anycclRun(&call, comm.handle()), anycclRemoteError);
+    const std::string why = anycclGetLastError(comm.handle());
+    EXPECT_NE(why.find("rank 2"), std::string::npos) << why;
+  });
+  for (std::size_t r = 0; r < outcomes.size(); ++r)
+    EXPECT_EQ(outcomes[r].exit_code, r == 2 ? -SIGKILL : 0) << r << ": " << outcomes[r].output;
+}
+
+/// The root has put some hundred tiles into its queues, which wait for the other rank.
+TEST(RandomCallsOnDevice, a_rank_that_dies_ends_the_wait_for_room_in_queues) {
+  const auto outcomes = run_processes(
+      2,
+      [](Communicator& comm) {
+        ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+        ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess);
+        const CurrentDevice device(0);
+        const DeviceQueue queue = *device->make_queue(false);
+        const Stream stream = *Stream::wrap(0, queue);
+        constexpr std::size_t kBytes = std::size_t{256} << 20;
+        void* const x = *device->allocate(kBytes);
+        const Pinned word(*device, 4096);
+        const auto call = [&] {
+          return anycclBroadcast(x, x, kBytes, anycclUint8, 0, comm.handle(), stream.handle());
+        };
+        if (comm.rank() == Rank{1}) {
+          EXPECT_OK(device->wait_word(queue, word.word(), 1));
+          std::jthread killer([] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            ::raise(SIGKILL);
+          });
+          static_cast<void>(call());
+          return;
+        }
+        EXPECT_EQ(call(), anycclRemoteError);
+        const std::string why = anycclGetLastError(comm.handle());
+        EXPECT_NE(why.find("rank 1"), std::string::npos) << why;
+        device.await(queue);
+      },
+      [](int) {
+        return Settings{{"SIMULATED_CUDA_DEVICE_MB", "512"}};
+      });
+  EXPECT_EQ(outcomes[0].exit_code, 0) << outcomes[0].output;
+  EXPECT_EQ(outcomes[1].exit_code, -SIGKILL) << outcomes[1].output;
 }
 
 TEST(RandomCallsOnDevice, a_rank_that_is_stopped_is_named_at_the_time_limit) {

@@ -7,6 +7,7 @@
 
 #include "base/deadline.hpp"
 #include "base/error.hpp"
+#include "c/device/queued_calls.hpp"
 #include "framework/communicator/planning.hpp"
 #include "framework/device/issued_device_calls.hpp"
 #include "platform/device/devices.hpp"
@@ -26,23 +27,6 @@ Status check_device_of(anycclStream_t stream, const anycclComm& comm) {
                  "the stream is one of device {}, and the communicator has device {}",
                  stream->device->number(), comm.copies->device().number());
   return {};
-}
-
-/// The error of a call, or a stream, that is for memory of the host alone.
-Status refuse(const DeviceCopies& copies, const char* where) {
-  return error(Code::unsupported,
-               "{} does not take buffers or streams of device {}: use a call that blocks, is in a "
-               "group or issued, with a stream of anycclStreamWrap or none",
-               where, copies.device().number());
-}
-
-/// The communicator fails, as its other ranks wait for this one: unless the call was wrong, and has
-/// started nothing.
-Status end_after(const Status& status, Comm& comm) {
-  if (status.ok() || status.code() == Code::invalid_argument ||
-      status.code() == Code::invalid_usage || !comm.failure().ok())
-    return status;
-  return fail_by_device(comm, status);
 }
 
 /// The question that a wait for the device asks: whether the communicator can be used, and `call`
@@ -82,10 +66,6 @@ void add_around(const std::shared_ptr<DeviceCall>& staged, anycclComm_t handle) 
   });
 }
 
-bool is_of_device(anycclStream_t stream) {
-  return stream != nullptr && stream->device != nullptr;
-}
-
 /// Errors: those of arguments that say nothing of memory, and of a communicator that has failed.
 Result<BufferShape> shape_of(const Call& call, Comm& comm) {
   ANYCCL_CHECK(comm.failure());
@@ -97,8 +77,8 @@ Result<std::shared_ptr<DeviceCall>> stage_right(const Call& call, const BufferSh
                                                 anycclComm& handle, anycclStream_t stream) {
   Comm& comm = *handle.comm;
   if (handle.copies == nullptr) return std::shared_ptr<DeviceCall>();
-  auto staged = DeviceCall::make(handle.copies, call, shape, comm.rank(), comm.size(),
-                                 is_of_device(stream) ? stream->native : nullptr);
+  auto staged =
+      DeviceCall::make(handle.copies, call, shape, comm.rank(), comm.size(), queue_of(stream));
   ANYCCL_CHECK(end_after(staged.status(), comm));
   if (is_of_device(stream)) return staged;
   if (!(*staged)->copies_anything()) return std::shared_ptr<DeviceCall>();
@@ -133,18 +113,64 @@ Result<std::shared_ptr<Operation>> issue_staged(std::shared_ptr<DeviceCall> stag
   return std::move(issued.front());
 }
 
-/// Waits for the operation as long as the caller has time; then it goes on as `handover.rest`.
-Status wait_or_hand_over(std::shared_ptr<Operation> operation, Comm& comm,
-                         Comm::Handover& handover) {
-  Status status = comm.wait(*operation, handover.until());
-  if (status.code() == Code::in_progress) handover.rest = std::move(operation);
-  return status;
+/// Issues calls that are not for queues.
+Result<Comm::IssuedCalls> issue_others(std::span<const Call> calls,
+                                       std::span<const anycclStream_t> streams,
+                                       anycclComm_t handle) {
+  Comm& comm = *handle->comm;
+  StagedCalls staged(calls.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    ANYCCL_CHECK(check_device_of(streams[i], *handle));
+    if (handle->copies != nullptr && shape_of(calls[i], comm).ok()) {
+      ANYCCL_TRY(staged[i], stage(calls[i], handle, streams[i]));
+    }  // else it fails when it is issued, if it has no shape
+  }
+  const bool is_any_staged = std::ranges::any_of(staged, [](auto& one) { return one != nullptr; });
+  for (const auto& one : staged)
+    if (one != nullptr) ANYCCL_CHECK(take_place(*one, comm));
+  std::vector<const Call*> on_host;
+  std::vector<Gate> gates;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    on_host.push_back(staged[i] == nullptr ? &calls[i] : &staged[i]->call());
+    if (is_any_staged && !calls[i].is_point_to_point()) gates.push_back(gate_of(staged[i]));
+  }
+  GateKeeper keeper(handle->comm);
+  if (!is_any_staged) keeper.keep();
+  Comm::IssuedCalls collectives = comm.issue_all(on_host, gates), issued;
+  auto next = collectives.begin();
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    issued.push_back(calls[i].is_point_to_point() ? comm.issue(*on_host[i], gate_of(staged[i]))
+                                                  : std::move(*next++));
+  if (is_any_staged) put_copies_around(issued, staged, handle->comm);
+  keeper.keep();
+  return issued;
 }
 
 /// CU_STREAM_PER_THREAD, which a call cannot use from another thread.
 void* const kStreamPerThread = reinterpret_cast<void*>(2);
 
 }  // namespace
+
+Status refuse(const DeviceCopies& copies, const char* where) {
+  return error(Code::unsupported,
+               "{} does not take buffers or streams of device {}: use a call that blocks, is in a "
+               "group or issued, with a stream of anycclStreamWrap or none",
+               where, copies.device().number());
+}
+
+Status end_after(const Status& status, Comm& comm) {
+  if (status.ok() || status.code() == Code::invalid_argument ||
+      status.code() == Code::invalid_usage || !comm.failure().ok())
+    return status;
+  return fail_by_device(comm, status);
+}
+
+Status wait_or_hand_over(std::shared_ptr<Operation> operation, Comm& comm,
+                         Comm::Handover& handover) {
+  Status status = comm.wait(*operation, handover.until());
+  if (status.code() == Code::in_progress) handover.rest = std::move(operation);
+  return status;
+}
 
 Result<bool> run_on_device(const Call& call, anycclComm_t handle, anycclStream_t stream,
                            Comm::Handover* handover) {
@@ -157,9 +183,17 @@ Result<bool> run_on_device(const Call& call, anycclComm_t handle, anycclStream_t
     add_to_group(handle, call, nullptr);
     return true;
   }
-  ANYCCL_TRY(const auto staged, stage_right(call, *shape, *handle, stream));
-  if (staged == nullptr) return false;
+  ANYCCL_TRY(const bool queued, is_queued(call, *shape, *handle, stream));
+  std::shared_ptr<DeviceCall> staged;
+  if (!queued) {
+    ANYCCL_TRY(staged, stage_right(call, *shape, *handle, stream));
+  }
+  if (staged == nullptr && !queued) return false;
   ANYCCL_CHECK(handover != nullptr ? check_wait({}) : check_wait({.comm = &comm, .call = &call}));
+  if (queued) {
+    ANYCCL_CHECK(run_queued(call, handle, stream, handover));
+    return true;
+  }
   if (in_group()) return add_around(staged, handle), true;
   if (handover != nullptr) {
     ANYCCL_TRY(auto operation, issue_staged(staged, handle->comm, handover->until()));
@@ -179,7 +213,11 @@ Result<std::shared_ptr<DeviceCall>> stage(const Call& call, anycclComm_t handle,
 
 Result<std::shared_ptr<Operation>> issue_on_device(const Call& call, anycclComm_t handle,
                                                    anycclStream_t stream) {
-  ANYCCL_TRY(auto staged, stage(call, handle, stream));
+  ANYCCL_CHECK(check_device_of(stream, *handle));
+  ANYCCL_TRY(const BufferShape shape, shape_of(call, *handle->comm));
+  ANYCCL_TRY(const bool queued, is_queued(call, shape, *handle, stream));
+  if (queued) return put_into_queues(call, *handle, stream, false);
+  ANYCCL_TRY(auto staged, stage_right(call, shape, *handle, stream));
   if (staged == nullptr) return std::shared_ptr<Operation>();
   return issue_staged(std::move(staged), handle->comm);
 }
@@ -215,32 +253,31 @@ void put_copies_around(Comm::IssuedCalls& issued, const StagedCalls& staged, con
 
 Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls,
                                     std::span<const anycclStream_t> streams, anycclComm_t handle) {
-  Comm& comm = *handle->comm;
-  StagedCalls staged(calls.size());
+  if (handle->device.queues == nullptr) return issue_others(calls, streams, handle);
+  for (const anycclStream_t stream : streams) ANYCCL_CHECK(check_device_of(stream, *handle));
+  Comm::IssuedCalls issued;
+  std::vector<Call> others;
+  std::vector<anycclStream_t> streams_of_others;
+  std::vector<std::size_t> places;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    ANYCCL_CHECK(check_device_of(streams[i], *handle));
-    if (handle->copies != nullptr && shape_of(calls[i], comm).ok()) {
-      ANYCCL_TRY(staged[i], stage(calls[i], handle, streams[i]));
-    }  // else it fails when it is issued, if it has no shape
+    const auto shape = shape_of(calls[i], *handle->comm);
+    const auto queued =
+        shape.ok() ? is_queued(calls[i], *shape, *handle, streams[i]) : Result<bool>(false);
+    if (!queued.ok()) {
+      issued.emplace_back(queued.status());
+    } else if (*queued) {
+      issued.push_back(put_into_queues(calls[i], *handle, streams[i], false));
+    } else {
+      issued.emplace_back(Status(Code::internal, "it is issued below"));
+      others.push_back(calls[i]);
+      streams_of_others.push_back(streams[i]);
+      places.push_back(i);
+    }
   }
-  const bool is_any_staged = std::ranges::any_of(staged, [](auto& one) { return one != nullptr; });
-  for (const auto& one : staged)
-    if (one != nullptr) ANYCCL_CHECK(take_place(*one, comm));
-  std::vector<const Call*> on_host;
-  std::vector<Gate> gates;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    on_host.push_back(staged[i] == nullptr ? &calls[i] : &staged[i]->call());
-    if (is_any_staged && !calls[i].is_point_to_point()) gates.push_back(gate_of(staged[i]));
-  }
-  GateKeeper keeper(handle->comm);
-  if (!is_any_staged) keeper.keep();
-  Comm::IssuedCalls collectives = comm.issue_all(on_host, gates), issued;
-  auto next = collectives.begin();
-  for (std::size_t i = 0; i < calls.size(); ++i)
-    issued.push_back(calls[i].is_point_to_point() ? comm.issue(*on_host[i], gate_of(staged[i]))
-                                                  : std::move(*next++));
-  if (is_any_staged) put_copies_around(issued, staged, handle->comm);
-  keeper.keep();
+  if (others.empty()) return issued;
+  auto rest = issue_others(others, streams_of_others, handle);
+  for (std::size_t i = 0; i < places.size(); ++i)
+    issued[places[i]] = rest.ok() ? std::move((*rest)[i]) : rest.status();
   return issued;
 }
 
@@ -268,6 +305,10 @@ anycclResult_t anycclCommSetDevice(anycclComm_t comm, int device) {
   return guarded(comm, [&]() -> Status {
     ANYCCL_CHECK(need_comm(comm));
     ANYCCL_CHECK(need_no_group("anycclCommSetDevice"));
+    if (comm->device.queues != nullptr)
+      return error(Code::invalid_usage,
+                   "the ranks use queues of their devices (anycclCommUseDeviceQueues): they keep "
+                   "them until the communicator is destroyed");
     std::shared_ptr<Device> used;
     if (device != ANYCCL_NO_DEVICE) {
       ANYCCL_TRY(used, open_device(device));

@@ -11,9 +11,25 @@
 
 namespace anyccl {
 
+inline bool is_of_device(anycclStream_t stream) {
+  return stream != nullptr && stream->device != nullptr;
+}
+/// The default stream is null.
+inline DeviceQueue queue_of(anycclStream_t stream) {
+  return is_of_device(stream) ? stream->native : nullptr;
+}
+/// The error of a call, or a stream, that is for memory of the host alone.
+Status refuse(const DeviceCopies& copies, const char* where);
+/// The communicator fails, as its other ranks wait for this one: unless the call was wrong, and has
+/// started nothing.
+Status end_after(const Status& status, Comm& comm);
+/// Waits for the operation as long as the caller has time; then it goes on as `handover.rest`.
+Status wait_or_hand_over(std::shared_ptr<Operation> operation, Comm& comm,
+                         Comm::Handover& handover);
+
 /// Whether run_on_device() must look at the call.
 inline bool may_be_on_device(const anycclComm& comm, anycclStream_t stream) {
-  return comm.copies != nullptr || (stream != nullptr && stream->device != nullptr);
+  return comm.copies != nullptr || is_of_device(stream);
 }
 
 /// Runs the call, or adds it to the group, if its stream or one of its buffers is a device's.

@@ -9,6 +9,7 @@
 #include "base/hash.hpp"
 #include "base/log.hpp"
 #include "base/round_up.hpp"
+#include "framework/collective/call_digest.hpp"
 #include "framework/collective/fusion.hpp"
 #include "framework/collective/tiling.hpp"
 #include "framework/tuning/order_needs.hpp"
@@ -17,13 +18,6 @@ namespace anyccl {
 namespace {
 
 constexpr std::uint32_t kMostTiles = 1U << 31;  // so that adding lanes to a tile does not overflow
-
-std::uint32_t digest_of(const CallRecord& record) {
-  std::uint64_t head = 0;
-  std::memcpy(&head, &record.collective, sizeof head);
-  const std::uint64_t h = mix(mix(mix(1, head), record.count), record.plan);
-  return static_cast<std::uint32_t>(h ^ h >> 32);
-}
 
 std::uint64_t plan_identity(const PreparedCall& prepared, const ElementTypes& types) {
   std::uint64_t h = mix(mix(prepared.tile_bytes, prepared.lanes), prepared.line_bytes);
@@ -262,7 +256,8 @@ void PlanCache::choose_tiling(const Call& call, std::size_t wanted_tile_bytes,
   const bool varies = !has_equal_blocks(call.collective);
   const std::uint32_t chunks_per_block = varies ? 1 : plan.schedule.contract.chunks_per_block();
   const Tiling tiling = anyccl::choose_tiling(
-      *prepared.routed, {slots_, me_.ring_bytes, chunks_per_block, me_.network}, wanted_tile_bytes);
+      *prepared.routed, {slots_, me_.ring_bytes, chunks_per_block, me_.network, me_.tile_bytes},
+      wanted_tile_bytes);
   prepared.lanes = tiling.lanes;
   std::size_t tile = tiling.tile_bytes;
   if (prepared.only_lines)
@@ -358,7 +353,7 @@ Result<std::shared_ptr<const PreparedCall>> PlanCache::prepare(const Call& given
                      .result = buffers.output / prepared->element * bytes_of(types.output)};
   prepared->settings = settings_.at(call.settings);
   choose_lines(choice.protocols.allowed, *prepared);
-  choose_tiling(call, choice.tile_bytes, *prepared);
+  choose_tiling(call, me_.tile_bytes > 0 ? tile_in_queues(bytes) : choice.tile_bytes, *prepared);
   const Plan& plan = prepared->routed->plan;
   const Geometry& geometry = prepared->geometry;
   if (geometry.tiles() > kMostTiles)

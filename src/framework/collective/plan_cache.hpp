@@ -50,6 +50,10 @@ class PlanCache {
   /// give as long as generation() is the same.
   Result<std::shared_ptr<const PreparedCall>> plan(const Call& call, const CallKey& key,
                                                    FusedParts parts = {});
+  /// The prepared form of a barrier in which ranks compare the call that `data` is of, which goes
+  /// some other `way`.
+  Result<std::shared_ptr<const PreparedCall>> plan_meeting(const PreparedCall& data,
+                                                           std::uint64_t way);
   std::uint64_t generation() const { return generation_; }
   /// The call runs now, by what plan() gave: as find().
   void use(const Call& call, const CallKey& key, const std::shared_ptr<const PreparedCall>& plan);

@@ -20,6 +20,7 @@ struct PlanningFacts {
   bool network = false;        ///< Some pair of ranks, not only this one's, talks over a network.
   int ranks_per_core = 1;      ///< As Placement has it.
   std::size_t ring_bytes = 0;  ///< The size of the staging ring.
+  std::size_t tile_bytes = 0;  ///< In queues of devices: the most of a publication. Else 0.
 };
 
 }  // namespace anyccl

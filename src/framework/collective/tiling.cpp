@@ -1,6 +1,7 @@
 #include "framework/collective/tiling.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace anyccl {
 namespace {
@@ -38,6 +39,11 @@ std::size_t largest_publication(const Plan& plan, const Geometry& geometry) {
   return largest;
 }
 
+std::size_t tile_in_queues(std::size_t bytes) {
+  const double balanced = std::sqrt(static_cast<double>(bytes) * 65536);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(balanced), 512U << 10, 2U << 20);
+}
+
 Tiling choose_tiling(const RoutedPlan& routed, const TilingRoom& room,
                      std::size_t wanted_tile_bytes) {
   const std::size_t published = std::max<std::size_t>(1, routed.most_published);
@@ -45,7 +51,10 @@ Tiling choose_tiling(const RoutedPlan& routed, const TilingRoom& room,
   Tiling tiling;
   tiling.lanes = lanes_for(room.slots / most_publications(routed.plan), bytes / wanted_tile_bytes,
                            room.network);
-  const std::size_t most = bytes / (tiling.lanes + 1);
+  std::size_t most = bytes / (tiling.lanes + 1);
+  if (room.publication_bytes > 0)
+    most = std::min(most, room.publication_bytes * room.chunks_per_block /
+                              std::max<std::size_t>(1, routed.most_together));
   tiling.tile_bytes = std::max(kMinTile, std::min(wanted_tile_bytes, most) / kMinTile * kMinTile);
   return tiling;
 }

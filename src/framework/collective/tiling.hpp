@@ -15,6 +15,7 @@ struct TilingRoom {
   std::size_t ring_bytes = 0;          ///< The size of a rank's staging ring.
   std::uint32_t chunks_per_block = 1;  ///< Into which a tile is divided; 1 for v-forms.
   bool network = false;                ///< Some pair of ranks talks over a network.
+  std::size_t publication_bytes = 0;   ///< The most that a publication has; 0: any.
 };
 
 struct Tiling {
@@ -26,6 +27,10 @@ struct Tiling {
 std::uint32_t most_publications(const Plan& plan);
 /// The bytes of the largest publication of a tile.
 std::size_t largest_publication(const Plan& plan, const Geometry& geometry);
+
+/// Tiles of a vector or block in queues of devices: each costs some microseconds, and nothing goes
+/// on before the first is there.
+std::size_t tile_in_queues(std::size_t bytes);
 
 /// Tiles of at most `wanted_tile_bytes` that fit the ring and the slots, and how many of them are
 /// in flight: everything in flight, and the tile before it, must fit the ring. The same on all

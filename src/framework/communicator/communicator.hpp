@@ -126,6 +126,7 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
   friend class CallSequence;
   friend class CommMemory;
   friend class CommReport;
+  friend class Meetings;
   friend class OneSidedCalls;
   friend class PersistentRequest;
   friend class Planning;

@@ -110,14 +110,6 @@ Result<bool> needs_copies(const Device& device, const Side& side) {
   return true;
 }
 
-Status check_recording(Device& device, DeviceQueue program) {
-  ANYCCL_TRY(const bool is_recording, device.is_recording(program));
-  if (!is_recording) return {};
-  return error(Code::invalid_usage,
-               "the stream is being captured into a graph, or another one while this is the "
-               "default stream: calls of this library cannot be captured");
-}
-
 /// Where the copies of both sides lie in a block of memory of the host.
 struct Layout {
   std::size_t input_at, output_at, bytes;
@@ -146,6 +138,36 @@ std::vector<DeviceCall::Piece> pieces_of(const Side& side, std::byte* copy) {
 }
 
 }  // namespace
+
+Status check_recording(Device& device, DeviceQueue program) {
+  ANYCCL_TRY(const bool is_recording, device.is_recording(program));
+  if (!is_recording) return {};
+  return error(Code::invalid_usage,
+               "the stream is being captured into a graph, or another one while this is the "
+               "default stream: calls of this library cannot be captured");
+}
+
+Result<bool> is_for_queues(DeviceCopies& copies, const Call& call, const BufferShape& shape,
+                           Rank me, int size) {
+  Device& device = copies.device();
+  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
+  Side sides[] = {side_of(Space::input, call, shape, me, size),
+                  side_of(Space::output, call, shape, me, size)};
+  for (Side& side : sides) {
+    ANYCCL_TRY(side.on_device, needs_copies(device, side));
+  }
+  if (!sides[0].on_device && !sides[1].on_device) return false;
+  for (const Side& side : sides) {
+    if (side.on_device || !side.is_used()) continue;
+    ANYCCL_TRY(const MemoryFacts facts, device.facts(side.first()));
+    if (facts.kind == MemoryKind::host)
+      return error(Code::invalid_argument,
+                   "{} is memory of the host, and the other buffer is one of device {}: in device "
+                   "queues it must be pinned (cuMemHostRegister), or on the device, too",
+                   side.name, device.number());
+  }
+  return true;
+}
 
 Result<std::shared_ptr<DeviceCall>> DeviceCall::make(std::shared_ptr<DeviceCopies> copies,
                                                      const Call& call, const BufferShape& shape,

@@ -11,6 +11,14 @@
 
 namespace anyccl {
 
+/// Errors: invalid_usage, if work of the program's queue is recorded instead of being done.
+Status check_recording(Device& device, DeviceQueue program);
+
+/// Whether a buffer of a call is memory of the device. Errors: invalid_argument, which names a
+/// buffer, also if the other one is memory of the host that is not pinned.
+Result<bool> is_for_queues(DeviceCopies& copies, const Call& call, const BufferShape& shape,
+                           Rank me, int size);
+
 /// One call, whose stream or buffers are a device's, on memory of the host: first begin(), then the
 /// call, then end(). Or, without a wait here, take_place(), start_input(), the call, and
 /// start_output(), each but the call until is_there(). So no queue but the program's holds up work

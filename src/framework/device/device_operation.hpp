@@ -17,6 +17,14 @@ namespace anyccl {
 /// rank.
 Status fail_by_device(Comm& comm, const Status& status);
 
+/// An operation that goes on in a device: the thread of IssuedDeviceCalls looks after it.
+class DeviceWork : public Operation {
+ public:
+  virtual const Comm& comm() const = 0;
+  /// Whether its data goes through queues of devices, and nothing of it is open on the host.
+  virtual bool is_queued() const { return false; }
+};
+
 /// What the caller has in place of the operation on memory of the host, whose gate is closed until
 /// the input is there; it is done when the result is on the device. Several calls that travel as
 /// one share it.
@@ -25,13 +33,13 @@ Status fail_by_device(Comm& comm, const Status& status);
 /// call on the host. That of the communicator counts for the latter alone.
 ///
 /// Threads: one at a time goes on with it; any may ask done(), or limit it.
-class DeviceOperation final : public Operation {
+class DeviceOperation final : public DeviceWork {
  public:
   /// All calls have their places, and `on_host` has no limit of its own. `limit`: that of the
   /// calls; 0: none.
   DeviceOperation(std::shared_ptr<Comm> comm, std::shared_ptr<Operation> on_host,
                   std::vector<std::shared_ptr<DeviceCall>> calls, std::chrono::milliseconds limit);
-  const Comm& comm() const { return *comm_; }
+  const Comm& comm() const override { return *comm_; }
 
   /// Starts copies, opens the gate or completes, and wakes waiting threads, as far as it can
   /// without waiting. An error of the device fails the communicator.

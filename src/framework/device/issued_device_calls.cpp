@@ -12,8 +12,18 @@
 
 namespace anyccl {
 
+namespace {
+
+thread_local constinit bool is_worker = false;
+
+}  // namespace
+
 IssuedDeviceCalls& IssuedDeviceCalls::of_process() {
   return per_process<IssuedDeviceCalls>();
+}
+
+bool IssuedDeviceCalls::is_this_thread() {
+  return is_worker;
 }
 
 Status IssuedDeviceCalls::start() {
@@ -38,10 +48,20 @@ void IssuedDeviceCalls::add(One one) noexcept {
 }
 
 void IssuedDeviceCalls::await_end(const Comm& comm, Deadline deadline) {
+  await_none([&](const DeviceWork& work) { return &work.comm() == &comm; }, deadline);
+}
+
+void IssuedDeviceCalls::await_queued(const Comm& comm, Deadline deadline) {
+  await_none([&](const DeviceWork& work) { return &work.comm() == &comm && work.is_queued(); },
+             deadline);
+}
+
+template <typename Which>
+void IssuedDeviceCalls::await_none(const Which& which, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const auto is_gone = [&] {
     return std::none_of(open_.begin(), open_.end(),
-                        [&](const auto& operation) { return &operation->comm() == &comm; });
+                        [&](const auto& operation) { return which(*operation); });
   };
   const auto wait_until = [&](const auto& condition) {
     while (!stopping_ && !condition() && !deadline.passed())
@@ -85,6 +105,7 @@ IssuedDeviceCalls::One IssuedDeviceCalls::take_turn(std::unique_lock<std::mutex>
 
 void IssuedDeviceCalls::work() {
   using namespace std::chrono_literals;
+  is_worker = true;
   ::pthread_setname_np(::pthread_self(), "anyccl-device");
   std::unique_lock lock(mutex_);
   for (;;) {

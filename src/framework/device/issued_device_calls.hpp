@@ -18,9 +18,11 @@ namespace anyccl {
 /// Threads: any.
 class IssuedDeviceCalls {
  public:
-  using One = std::list<std::shared_ptr<DeviceOperation>>;
+  using One = std::list<std::shared_ptr<DeviceWork>>;
 
   static IssuedDeviceCalls& of_process();
+  /// Whether this thread is the one that looks after them.
+  static bool is_this_thread();
   /// Before add(): starts the thread, if there is none. Errors: system_error.
   Status start();
   /// `one` has one operation.
@@ -28,11 +30,15 @@ class IssuedDeviceCalls {
   /// Returns when no operation of `comm` is here, or at `deadline`. All of them end soon, once what
   /// they have on the host is complete.
   void await_end(const Comm& comm, Deadline deadline);
+  /// Does the same for those whose data goes through queues: peers wait for that.
+  void await_queued(const Comm& comm, Deadline deadline);
   /// At exit: no function of a driver is called any more, unless one takes longer than until
   /// `deadline`.
   void stop(Deadline deadline);
 
  private:
+  template <typename Which>
+  void await_none(const Which& which, Deadline deadline);
   One take_turn(std::unique_lock<std::mutex>& lock, bool& moved);
   void work();
 

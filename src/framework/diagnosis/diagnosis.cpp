@@ -54,7 +54,8 @@ Status difference(Rank me, const CallRecord& mine, Rank peer, const CallRecord& 
                    ? " (with other counts, or another algorithm or protocol)"
                : mine.parts > 0
                    ? " (of other sizes, or with another algorithm or protocol)"
-                   : " (with another algorithm, protocol, or type of sums or results)");
+                   : " (with another algorithm, protocol, or type of sums or results, or, with "
+                     "device queues, memory of a device on one of the two)");
 }
 
 Status made_different_calls(Rank me, Rank peer, std::uint64_t before) {

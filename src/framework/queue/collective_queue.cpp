@@ -85,6 +85,19 @@ Result<std::shared_ptr<Operation>> CollectiveQueue::add_fused(std::span<const Ca
   return add(call, key, gate, std::move(fused));
 }
 
+Result<std::shared_ptr<Operation>> CollectiveQueue::add_meeting(const Call& call,
+                                                                const PreparedCall& data,
+                                                                std::uint64_t way,
+                                                                AroundCall& around) {
+  const auto queued = make(call);
+  queued->meeting = &around;
+  queued->execution.set(Gate::open);
+  queued->execution.limit(call.timeout);
+  ANYCCL_TRY(queued->prepared, plans_.plan_meeting(data, way));
+  push(queued, Gate::open);
+  return operation_of(queued);
+}
+
 Result<std::shared_ptr<Operation>> CollectiveQueue::add_again(
     std::shared_ptr<QueuedCollective>& again, const Call& call, const CallKey& key,
     const std::shared_ptr<const PreparedCall>& plan, Gate gate) {

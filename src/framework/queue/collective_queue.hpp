@@ -87,6 +87,10 @@ class CollectiveQueue {
                                                const Call& call, const CallKey& key,
                                                const std::shared_ptr<const PreparedCall>& plan,
                                                Gate gate);
+  /// Adds a call whose data goes another way: its ranks only meet, and compare their calls.
+  /// `around` lives until the operation is done. Never verified.
+  Result<std::shared_ptr<Operation>> add_meeting(const Call& call, const PreparedCall& data,
+                                                 std::uint64_t way, AroundCall& around);
   /// Whether a check was added for which no caller waits, since this was asked last.
   bool take_extra() { return std::exchange(has_extra_, false); }
 

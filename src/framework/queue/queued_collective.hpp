@@ -20,6 +20,7 @@ struct QueuedCollective {
 
   /// What is around it; null: nothing.
   AroundCall* around() const {
+    if (meeting != nullptr) return meeting;
     if (fused != nullptr) return fused.get();
     if (verification == nullptr) return nullptr;
     return is_check ? &verification->around_check() : &verification->around_call();
@@ -29,6 +30,7 @@ struct QueuedCollective {
   std::shared_ptr<const PreparedCall> prepared;
   std::unique_ptr<FusedCall> fused;            // null: it is one call
   std::shared_ptr<Verification> verification;  // null: it is not verified
+  AroundCall* meeting = nullptr;               // null: its data goes with it
   bool is_check = false;                       // it is what verifies
   bool is_extra = false;                       // and nobody waits for it
   std::shared_ptr<QueuedCollective>

@@ -1,0 +1,87 @@
+// The C interface: calls in queues of devices.
+
+#include "c/device/queued_calls.hpp"
+
+#include "base/error.hpp"
+#include "framework/communicator/planning.hpp"
+#include "framework/device/device_queues.hpp"
+#include "runtime/process/runtime.hpp"
+
+namespace anyccl {
+namespace {
+
+/// It is put there at the end of the group, which waits for it if it has no stream.
+void add_queued(const Call& call, anycclComm_t handle, anycclStream_t stream) {
+  const auto operation = std::make_shared<std::shared_ptr<Operation>>();
+  add_to_group(handle, [=]() -> Status {
+    ANYCCL_TRY(*operation, put_into_queues(call, *handle, stream, stream != nullptr));
+    return {};
+  });
+  if (stream != nullptr) return;
+  add_after_group([=, comm = handle->comm]() -> Status { return comm->wait(**operation); });
+}
+
+}  // namespace
+
+Result<bool> is_queued(const Call& call, const BufferShape& shape, anycclComm& handle,
+                       anycclStream_t stream) {
+  if (handle.device.queues == nullptr || call.is_point_to_point()) return false;
+  Comm& comm = *handle.comm;
+  const auto is_for_them = is_for_queues(*handle.copies, call, shape, comm.rank(), comm.size());
+  ANYCCL_CHECK(end_after(is_for_them.status(), comm));
+  if (!*is_for_them) return false;
+  if (stream != nullptr && !is_of_device(stream))
+    return refuse(*handle.copies, "a stream of anycclStreamCreate");
+  return handle.device.queues->takes(call);
+}
+
+Result<std::shared_ptr<Operation>> put_into_queues(const Call& call, anycclComm& handle,
+                                                   anycclStream_t stream, bool is_followed,
+                                                   const Deadline& until) {
+  handle.background_progress = true;
+  auto put = handle.device.queues->put(call, queue_of(stream), is_followed, until);
+  if (put.status().code() == Code::in_progress) return put.status();
+  ANYCCL_CHECK(end_after(put.status(), *handle.comm));
+  ANYCCL_CHECK(end_after(background_progress().add(handle.comm), *handle.comm));
+  return std::shared_ptr<Operation>(*std::move(put));
+}
+
+Status run_queued(const Call& call, anycclComm_t handle, anycclStream_t stream,
+                  Comm::Handover* handover) {
+  if (in_group()) return add_queued(call, handle, stream), Status();
+  ANYCCL_TRY(auto operation, put_into_queues(call, *handle, stream, stream != nullptr,
+                                             handover == nullptr ? Deadline() : handover->until()));
+  if (handover != nullptr) return wait_or_hand_over(std::move(operation), *handle->comm, *handover);
+  return stream == nullptr ? handle->comm->wait(*operation) : Status();
+}
+
+}  // namespace anyccl
+
+using namespace anyccl;
+
+anycclResult_t anycclCommUseDeviceQueues(anycclComm_t comm) {
+  return guarded(comm, [&]() -> Status {
+    ANYCCL_CHECK(need_comm(comm));
+    ANYCCL_CHECK(need_no_group("anycclCommUseDeviceQueues"));
+    ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
+    ANYCCL_CHECK(comm->comm->failure());
+    if (comm->device.queues != nullptr || comm->comm->size() == 1) return {};
+    ANYCCL_TRY(comm->device.queues, DeviceQueues::make(comm->comm, comm->copies));
+    return {};
+  });
+}
+
+anycclResult_t anycclWorkWaitStream(anycclWork_t work, anycclStream_t stream) {
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(work, "work"));
+    ANYCCL_CHECK(need(stream, "stream"));
+    if (stream->device == nullptr)
+      return error(Code::invalid_usage, "stream is none of anycclStreamWrap, or was destroyed");
+    ANYCCL_CHECK(work->comm->failure());
+    auto* const on_device = dynamic_cast<EnqueuedOperation*>(work->operation.get());
+    if (on_device != nullptr && on_device->is_on(*stream->device) && !work->operation->done())
+      return on_device->hold(stream->native);
+    ANYCCL_CHECK(check_wait({.operation = work->operation.get()}));
+    return work->comm->wait(*work->operation);
+  });
+}

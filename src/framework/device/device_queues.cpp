@@ -1,0 +1,249 @@
+#include "framework/device/device_queues.hpp"
+
+#include <chrono>
+#include <new>
+#include <thread>
+
+#include "base/error.hpp"
+#include "framework/device/issued_device_calls.hpp"
+
+namespace anyccl {
+namespace {
+
+/// A queue has room for 1024 commands on real devices; three marks are outstanding.
+constexpr std::uint32_t kCommandsPerMark = 256;
+
+/// What is fastest where links to the host count, and not its caches; unless the configuration of
+/// the communicator has rules of its own.
+void prefer_few_steps(PlanningFacts& facts) {
+  AlgorithmRules& rules = facts.policy.communicator.algorithms;
+  for (int what = 0; what < anycclNumCollectives; ++what)
+    if (rules.names(static_cast<Collective>(what))) return;
+  if (facts.size == 2) rules = *AlgorithmRules::parse("all_reduce:one_shot");
+}
+
+PlanningFacts facts_of(const Membership& me) {
+  PlanningFacts facts = me;
+  prefer_few_steps(facts);
+  facts.tile_bytes = Wires::kMostPublished;
+  facts.ring_bytes = Wires::slots_bytes();
+  return facts;
+}
+
+/// Whether the first rank with a result makes truth values of it apart, as it adds up nothing.
+bool differs_by_rank(const Call& call) {
+  const bool is_logical = call.dtype == DType::boolean || call.op == ReduceOp::land ||
+                          call.op == ReduceOp::lor || call.op == ReduceOp::lxor;
+  return is_logical &&
+         (call.collective == Collective::scan || call.collective == Collective::exscan);
+}
+
+/// As all ranks see it.
+bool may_be_in_queues(const Call& call) {
+  return has_equal_blocks(call.collective) && call.collective != Collective::barrier &&
+         call.count > 0 && call.settings == 0 && !Operators::is_created(call.op) &&
+         !differs_by_rank(call);
+}
+
+}  // namespace
+
+DeviceQueues::DeviceQueues(const std::shared_ptr<Comm>& comm,
+                           const std::shared_ptr<DeviceCopies>& copies)
+    : comm_(comm),
+      copies_(copies),
+      facts_(facts_of(comm->membership())),
+      plans_(facts_, Wires::kSlots, no_transports_, Meetings(*comm_).routes()) {
+  state_.numbers.resize(static_cast<std::size_t>(comm->size()));
+}
+
+/// The driver may wait for other queues of the device in this: the thread that ends their waits,
+/// after a failure, leaves it instead.
+DeviceQueues::~DeviceQueues() {
+  if (copies_ == nullptr) return;
+  if (is_inherited() || IssuedDeviceCalls::is_this_thread()) {
+    static_cast<void>(wires_.release());  // with the memory, whose addresses stay pinned
+    static_cast<void>(new std::shared_ptr<Comm>(comm_));
+    return;
+  }
+  wires_.reset();
+  const auto scope = DeviceScope::enter(device());
+  if (!scope.ok()) return;
+  for (const DeviceQueue queue : {state_.out, state_.in})
+    if (queue != nullptr) static_cast<void>(device().drop_queue(queue));
+  std::vector<DeviceMoment> moments{state_.written, before_};
+  for (const QueueState::Slot& slot : state_.slots) moments.push_back(slot.filled);
+  for (const Mark& mark : marks_) moments.insert(moments.end(), {mark.out, mark.in});
+  for (const DeviceMoment moment : moments)
+    if (moment != nullptr) static_cast<void>(device().drop_moment(moment));
+  for (void* const memory : scratch_) static_cast<void>(device().release(memory));
+}
+
+/// Why this rank can have no queues.
+Status DeviceQueues::problem() const {
+  if (copies_ == nullptr)
+    return error(Code::unsupported, "it has no device: anycclCommSetDevice gives it one");
+  if (comm_->size() > static_cast<int>(Device::kMostSources))
+    return error(Code::unsupported, "device queues are for at most {} ranks, and these are {}",
+                 Device::kMostSources, comm_->size());
+  const DeviceAbilities& can = device().abilities();
+  const char* const missing =
+      !can.writes_words || !can.waits_for_words ? "queues that wait for words in memory"
+      : !can.pins_read_only                     ? "a driver that pins memory read-only"
+      : !can.reduces ? "kernels that reduce (a build with ANYCCL_WITH_CUDA_KERNELS)"
+                     : nullptr;
+  if (missing == nullptr) return {};
+  return error(Code::unsupported, "device {} lacks {}", device().number(), missing);
+}
+
+Result<std::shared_ptr<DeviceQueues>> DeviceQueues::make(
+    const std::shared_ptr<Comm>& comm, const std::shared_ptr<DeviceCopies>& copies) {
+  const auto made = std::make_shared<DeviceQueues>(comm, copies);
+  const auto use = [&](const Meetings::AllShown& all) -> Status {
+    ANYCCL_TRY(made->wires_, Wires::pin(copies->shared_device(), comm->rank(), all));
+    return made->make_queues();
+  };
+  ANYCCL_CHECK(Meetings(*comm).show(Wires::slots_bytes(), Wires::words_bytes(comm->size()),
+                                    made->problem(), use));
+  return made;
+}
+
+Status DeviceQueues::make_queues() {
+  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device()));
+  ANYCCL_TRY(state_.out, device().make_queue(true));
+  ANYCCL_TRY(state_.in, device().make_queue(true));
+  ANYCCL_TRY(state_.written, device().make_moment());
+  ANYCCL_TRY(before_, device().make_moment());
+  for (QueueState::Slot& slot : state_.slots) {
+    ANYCCL_TRY(slot.filled, device().make_moment());
+  }
+  for (Mark& mark : marks_) {
+    ANYCCL_TRY(mark.out, device().make_moment());
+    ANYCCL_TRY(mark.in, device().make_moment());
+  }
+  return {};
+}
+
+Result<bool> DeviceQueues::takes(const Call& call) {
+  ANYCCL_TRY(const auto prepared, plan(call));
+  return prepared != nullptr;
+}
+
+Result<std::shared_ptr<const PreparedCall>> DeviceQueues::plan(const Call& call) {
+  std::shared_ptr<const PreparedCall> none;
+  if (comm_->membership().verify != 0 || !may_be_in_queues(call)) return none;
+  const std::lock_guard lock(plans_mutex_);
+  ANYCCL_CHECK(plans_.check(call));
+  ANYCCL_TRY(auto prepared, plans_.find(call, CallKey(call, comm_->rank())));
+  const bool is_plain = prepared->input.is_empty() && prepared->result.is_empty() &&
+                        prepared->portions.kernel == nullptr;
+  const std::size_t largest =  // of any rank
+      prepared->routed->most_together * prepared->geometry.scratch_chunk();
+  return is_plain && largest <= Wires::kSlotBytes ? prepared : none;
+}
+
+/// Memory of the device that calls use one after the other. What was too small is kept: giving it
+/// back may wait for all queues.
+Result<std::byte*> DeviceQueues::scratch(std::size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    scratch_.reserve(scratch_.size() + 1);
+    ANYCCL_TRY(void* const memory, device().allocate(bytes));
+    scratch_.push_back(memory);
+    scratch_bytes_ = bytes;
+  }
+  return scratch_.empty() ? nullptr : static_cast<std::byte*>(scratch_.back());
+}
+
+Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put(const Call& call, DeviceQueue program,
+                                                             bool is_followed,
+                                                             const Deadline& until) {
+  for (;;) {  // whoever waits for the turn must not hold up the thread that has it
+    ANYCCL_CHECK(Meetings(*comm_).await_turn(call, until));
+    auto put = put_in_turn(call, program, is_followed);
+    if (put.status().code() != Code::in_progress) return put;
+  }
+}
+
+/// Errors: besides, in_progress, if it is another thread's turn; nothing is done then.
+Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put_in_turn(const Call& call,
+                                                                     DeviceQueue program,
+                                                                     bool is_followed) {
+  const std::lock_guard lock(mutex_);
+  ANYCCL_CHECK(comm_->failure());
+  ANYCCL_TRY(const auto prepared, plan(call));
+  if (prepared == nullptr) return error(Code::unsupported, "the call is not for device queues");
+  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device()));
+  ANYCCL_CHECK(check_recording(device(), program));
+  ANYCCL_TRY(std::byte* const scratch, this->scratch(prepared->scratch_bytes));
+  const auto operation = std::make_shared<EnqueuedOperation>(shared_from_this());
+  ANYCCL_CHECK(operation->make_moments());
+  IssuedDeviceCalls::One one{operation};
+  ANYCCL_CHECK(IssuedDeviceCalls::of_process().start());
+  ANYCCL_TRY(auto meeting, Meetings(*comm_).issue(call, *prepared, agreement_));
+  ++calls_;
+  meeting->begin_wait();  // streams wait, if nobody else does
+  operation->begin_wait();
+  operation->set_meeting(std::move(meeting));
+  operation->keeps_limit(call.timeout);
+  IssuedDeviceCalls::of_process().add(std::move(one));
+  std::vector<WordOfRank> waits;
+  const Status status = put_commands(call, *prepared, scratch, program, *operation, waits);
+  put_end(*operation);
+  operation->set_enqueued(std::move(waits));
+  if (is_followed && status.ok()) ANYCCL_CHECK(operation->hold(program));
+  if (status.ok()) return operation;
+  return comm_->failure().ok() ? fail_by_device(*comm_, status) : comm_->failure();
+}
+
+Status DeviceQueues::put_commands(const Call& call, const PreparedCall& prepared,
+                                  std::byte* scratch, DeviceQueue program,
+                                  EnqueuedOperation& operation,
+                                  std::vector<WordOfRank>& waits) try {
+  Device& on = device();
+  ANYCCL_CHECK(on.record(program, before_));
+  ANYCCL_CHECK(on.wait(state_.out, before_));
+  ANYCCL_CHECK(on.wait(state_.in, before_));
+  ANYCCL_CHECK(on.wait_word(state_.in, wires_->agreed(), calls_));
+  ANYCCL_CHECK(on.record(state_.in, operation.turn()));
+  const Enqueuer::Pause pause = [this](std::uint32_t commands) { return make_room(commands); };
+  Enqueuer enqueuer(on, *wires_, state_, prepared, comm_->rank(),
+                    {call.input, call.output, scratch}, pause);
+  const Status status = enqueuer.run();
+  waits = enqueuer.last_waits();
+  return status;
+} catch (const std::bad_alloc&) {
+  return error(Code::system_error, "no memory for a call in queues of a device");
+}
+
+/// What the operation ends with is in the queues, also after an error.
+void DeviceQueues::put_end(const EnqueuedOperation& operation) {
+  static_cast<void>(device().record(state_.out, before_));
+  static_cast<void>(device().wait(state_.in, before_));
+  static_cast<void>(device().record(state_.in, operation.end()));
+}
+
+/// Waits in the library, where failures are seen, instead of in the driver.
+Status DeviceQueues::make_room(std::uint32_t commands) {
+  since_mark_ += commands;
+  if (since_mark_ < kCommandsPerMark) return {};
+  since_mark_ = 0;
+  const Mark& oldest = marks_[next_mark_];
+  next_mark_ = (next_mark_ + 1) % kMarks;
+  ANYCCL_CHECK(await(oldest.out));
+  ANYCCL_CHECK(await(oldest.in));
+  ANYCCL_CHECK(device().record(state_.out, oldest.out));
+  return device().record(state_.in, oldest.in);
+}
+
+Status DeviceQueues::await(DeviceMoment moment) const {
+  using namespace std::chrono_literals;
+  const Deadline patience = Deadline::in(1s);  // what a dead peer has done before may be enough
+  for (;;) {
+    ANYCCL_TRY(const bool is_past, device().is_past(moment));
+    if (is_past) return {};
+    ANYCCL_CHECK(comm_->failure());
+    if (patience.passed()) Meetings(*comm_).check_deaths();
+    std::this_thread::sleep_for(200us);  // nothing that a device does wakes this thread
+  }
+}
+
+}  // namespace anyccl

@@ -1,0 +1,67 @@
+#pragma once
+// A call that is in queues of a device is an operation, too: it ends when the queues are through
+// with it.
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/device/device_operation.hpp"
+#include "framework/device/wires.hpp"
+
+namespace anyccl {
+
+class DeviceQueues;
+
+/// What the caller has of a call in queues. On the host the ranks only meet in it; after a failure
+/// it ends the waits of the queues, and is over when they are through.
+///
+/// The time limit of the call, or else of the communicator, counts for the meeting, and anew from
+/// the moment on when all ranks have met and the queue has come to it.
+///
+/// Threads: one at a time goes on with it; any may ask done() or hold it.
+class EnqueuedOperation final : public DeviceWork {
+ public:
+  explicit EnqueuedOperation(std::shared_ptr<DeviceQueues> queues);
+  ~EnqueuedOperation() override;
+  EnqueuedOperation(const EnqueuedOperation&) = delete;
+  EnqueuedOperation& operator=(const EnqueuedOperation&) = delete;
+
+  /// Before it is issued: its moments. Errors: device_error.
+  Status make_moments();
+  void set_meeting(std::shared_ptr<Operation> meeting) { meeting_ = std::move(meeting); }
+  /// In the queues: what comes before is done, and all of it is.
+  DeviceMoment turn() const { return turn_; }
+  DeviceMoment end() const { return end_; }
+  /// All of it is in the queues, or as much as there ever will be. They wait for `waits`.
+  void set_enqueued(std::vector<WordOfRank> waits) {
+    waits_ = std::move(waits);
+    is_enqueued_.store(true, std::memory_order_release);
+  }
+
+  const Comm& comm() const override;
+  bool is_queued() const override { return true; }
+  std::string what() const override { return "a call in queues of its device"; }
+  bool advance() override;
+  void awaited(std::vector<Rank>& ranks) const override;
+  Operation& on_host() override { return *meeting_; }
+  bool keeps_limit(std::chrono::milliseconds time) override;
+  bool is_on(const Device& device) const;
+  /// Later work of a queue of its device waits until it is complete.
+  Status hold(DeviceQueue queue);
+
+ private:
+  void look();
+
+  const std::shared_ptr<DeviceQueues> queues_;
+  std::shared_ptr<Operation> meeting_;
+  DeviceMoment turn_ = nullptr, end_ = nullptr;
+  std::atomic<bool> is_enqueued_{false};
+  std::vector<WordOfRank> waits_;                 // once it is
+  bool has_turn_ = false;                         // its limit counts
+  std::chrono::steady_clock::time_point looked_;  // for failures of peers
+};
+
+}  // namespace anyccl

@@ -1,0 +1,90 @@
+#pragma once
+// The wires between the devices of a communicator's ranks: slots of memory of the host, through
+// which their queues pass data on, and words, by which these queues wait for each other.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "framework/communicator/meetings.hpp"
+#include "platform/device/device.hpp"
+
+namespace anyccl {
+
+/// A queue waits for a rank until the word is at least this, cyclically.
+struct WordOfRank {
+  std::uint32_t rank;
+  const std::uint32_t* word;
+  std::uint32_t at_least;
+
+  bool is_there() const {
+    return static_cast<std::int32_t>(__atomic_load_n(word, __ATOMIC_RELAXED) - at_least) >= 0;
+  }
+};
+
+/// Slots and words of all ranks, as one rank has them. Publication number i of a rank, counted over
+/// all its calls, lies in its slot i % kSlots. A word is in the memory of the rank whose queues
+/// wait for it, so that the rank itself can end these waits; the rank that it speaks of writes it.
+///
+/// Threads: any.
+class Wires {
+ public:
+  static constexpr std::uint32_t kSlots = 8;
+  /// The most that a publication has, and room for chunks that are rounded up.
+  static constexpr std::size_t kMostPublished = std::size_t{1} << 20;
+  static constexpr std::size_t kSlotBytes = kMostPublished + 4096;
+  static constexpr std::size_t slots_bytes() { return kSlots * kSlotBytes; }
+  static std::size_t words_bytes(int ranks);
+
+  /// Lets queues of the device use them. Errors: device_error.
+  static Result<std::unique_ptr<Wires>> pin(std::shared_ptr<Device> device, Rank me,
+                                            Meetings::AllShown all);
+  /// Waits until all queues of the device have done what they have.
+  ~Wires();
+  Wires(const Wires&) = delete;
+  Wires& operator=(const Wires&) = delete;
+
+  std::byte* slot(std::uint32_t rank, std::uint32_t number) const {
+    return all_[rank].read + number % kSlots * kSlotBytes;
+  }
+  /// For `waiter`: at least number + 1 when that publication of `publisher` is there.
+  std::uint32_t* published(std::uint32_t waiter, std::uint32_t publisher,
+                           std::uint32_t number) const {
+    return &pair(waiter, publisher).published[number % kSlots];
+  }
+  /// For `owner`: at least number + 1 when `reader` has read that publication of the owner.
+  std::uint32_t* consumed(std::uint32_t owner, std::uint32_t reader, std::uint32_t number) const {
+    return &pair(owner, reader).consumed[number % kSlots];
+  }
+  /// For this rank alone: at least the number of the last call in which all ranks have met.
+  std::uint32_t* agreed() const { return &pair(me_, me_).agreed; }
+  void agree(std::uint32_t call) const;
+  /// Ends all waits of this rank's queues, also those that come later. To be called again while
+  /// some are left: a peer may write the same words meanwhile.
+  void release();
+
+ private:
+  /// Words of two ranks, in the memory of one: the other one writes them.
+  struct alignas(64) Pair {
+    std::uint32_t published[kSlots], consumed[kSlots];
+    std::uint32_t agreed;
+  };
+  Wires(std::shared_ptr<Device> device, Rank me, Meetings::AllShown all)
+      : device_(std::move(device)), me_(uindex(me)), all_(std::move(all)) {}
+  std::vector<std::uint32_t*> words_of_me() const;
+  Status pin_memory(std::byte* memory, std::size_t bytes, bool read_only);
+  Pair& pair(std::uint32_t waiter, std::uint32_t other) const {
+    return reinterpret_cast<Pair*>(all_[waiter].written)[other];
+  }
+
+  const std::shared_ptr<Device> device_;
+  const std::uint32_t me_;
+  const Meetings::AllShown all_;
+  std::vector<std::byte*> pinned_;
+  std::mutex mutex_;
+  std::vector<std::uint32_t> released_;  // what release() has written; empty: nothing yet
+};
+
+}  // namespace anyccl

@@ -1,0 +1,180 @@
+// Collectives in queues of devices: the bytes are those of the host, whatever is late, and nothing
+// of the host waits.
+
+#include <barrier>
+#include <chrono>
+#include <thread>
+
+#include "device/device_trial.hpp"
+#include "device/in_queues.hpp"
+#include "support/effort.hpp"
+
+namespace anyccl::test {
+namespace {
+
+OneRank one_of(RankOnDevice& rank) {
+  return {rank.comm, rank.device, rank.stream.handle(), rank.queue};
+}
+
+const std::vector<Sides> kBothSides{{true, true}, {true, true, Form::issued}};
+
+/// Elements of a call: with some, calls in queues have several tiles.
+Counts counts_of(Collective what, DType type) {
+  if (type != DType::f32 || !has_equal_blocks(what)) return {13};
+  return effort<Counts>({13, 300001}, {1, 13, 300001}, {0, 1, 13, 4099, 300001, 3000001});
+}
+
+class CollectivesInQueues : public testing::TestWithParam<Collective> {};
+
+TEST_P(CollectivesInQueues, bytes_are_those_of_the_host) {
+  const Collective what = GetParam();
+  for (const int ranks : effort<std::vector<int>>({2}, {2, 3}, {1, 2, 3, 4, 5, 8}))
+    in_queues(ranks, [&](RankOnDevice& rank) {
+      for (const DType type : {DType::f32, DType::bf16, DType::u8, DType::i64})
+        for (const std::size_t count : counts_of(what, type))
+          for (const int root : {0, ranks - 1})
+            for (const bool in_place : {false, true}) {
+              SCOPED_TRACE(fmt::format("{} of {} {}, root {}, in place {}", name(what), count,
+                                       name_of(type), root, in_place));
+              if (!testing::Test::HasFailure())
+                compare_with_host(one_of(rank), what, type, count, in_place, root, kBothSides);
+            }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CollectivesInQueues, testing::ValuesIn(scheduled()),
+                         [](const auto& made) { return std::string(name(made.param)); });
+
+TEST(DeviceQueues, a_call_returns_at_once_and_the_stream_waits_for_it) {
+  in_queues(2, [](RankOnDevice& rank) {
+    const float me = static_cast<float>(index(rank.comm.rank()));
+    const OnDevice x = rank.put(Floats(kMany, me)), sum = rank.put(Floats(kMany, 9));
+    const OnDevice copy = rank.put(Floats(kMany, 9));
+    HeldUp held(rank, rank.queue);
+    EXPECT_EQ(rank.all_reduce(x.at(), sum.at(), kMany), anycclSuccess) << rank.last_error();
+    EXPECT_OK(rank.device->copy(rank.queue, copy.at(), sum.at(), kMany * sizeof(float)));
+    held.go_on();
+    rank.device.await(rank.queue);
+    EXPECT_EQ(floats_on(copy), Floats(kMany, 1));
+  });
+}
+
+/// Modelled time of the simulated driver.
+struct ModelledTime {
+  double (*now)() = find<double (*)()>("anyccl_sim_time");
+  void (*catch_up)(double) = find<void (*)(double)>("anyccl_sim_catch_up");
+  int (*synchronize)(DeviceQueue) = find<int (*)(DeviceQueue)>("cuStreamSynchronize");
+
+  template <typename Function>
+  static Function find(const char* name) {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return reinterpret_cast<Function>(dlsym(driver, name));
+  }
+};
+
+/// The stream writes the input before the call, and something else into it afterwards.
+TEST(DeviceQueues, the_input_is_what_the_stream_has_by_then) {
+  in_queues(2, [](RankOnDevice& rank) {
+    const float me = static_cast<float>(index(rank.comm.rank()) + 1);
+    const OnDevice x = rank.put(Floats(kMany, 100)), mine = rank.put(Floats(kMany, me)),
+                   other = rank.put(Floats(kMany, 100)), sum = rank.put(Floats(kMany, 9));
+    constexpr std::size_t kBytes = kMany * sizeof(float);
+    for (int i = 0; i < 5; ++i) {
+      HeldUp held(rank, rank.queue);
+      EXPECT_OK(rank.device->copy(rank.queue, x.at(), mine.at(), kBytes));
+      EXPECT_EQ(rank.all_reduce(x.at(), sum.at(), kMany), anycclSuccess) << rank.last_error();
+      EXPECT_OK(rank.device->copy(rank.queue, x.at(), other.at(), kBytes));
+      held.go_on();
+      rank.device.await(rank.queue);
+      EXPECT_EQ(floats_on(sum), Floats(kMany, 3));
+    }
+  });
+}
+
+/// It has more calls in its queues than it has slots, before the others come to the first.
+TEST(DeviceQueues, a_root_does_not_run_over_its_readers) {
+  static std::barrier both(2);
+  in_queues(2, [](RankOnDevice& rank) {
+    constexpr std::size_t kCalls = 40, kCount = 1000;
+    const bool is_root = rank.comm.rank() == Rank{0};
+    Floats values;
+    for (std::size_t i = 0; i < kCalls * kCount; ++i) values.push_back(static_cast<float>(i));
+    const OnDevice x = rank.put(is_root ? values : Floats(values.size(), 0));
+    const auto call_all = [&] {
+      for (std::size_t i = 0; i < kCalls; ++i) {
+        std::byte* const part = x.at() + i * kCount * sizeof(float);
+        EXPECT_EQ(anycclBroadcast(part, part, kCount, anycclFloat32, 0, rank.comm.handle(),
+                                  rank.stream.handle()),
+                  anycclSuccess)
+            << rank.last_error();
+      }
+    };
+    if (is_root) {
+      call_all();
+      both.arrive_and_wait();
+    } else {
+      HeldUp held(rank, rank.queue);
+      call_all();
+      both.arrive_and_wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the root goes as far as it can
+      held.go_on();
+    }
+    rank.device.await(rank.queue);
+    EXPECT_EQ(floats_on(x), values);
+  });
+}
+
+TEST(DeviceQueues, a_stream_waits_for_a_work_and_not_for_a_call_that_is_issued) {
+  in_queues(2, [](RankOnDevice& rank) {
+    const OnDevice x = rank.put(Floats(kMany, 1)), sum = rank.put(Floats(kMany, 9)),
+                   copy = rank.put(Floats(kMany, 9));
+    const DeviceQueue other = *rank.device->make_queue(false);
+    const Stream waits = *Stream::wrap(rank.device->number(), other);
+    HeldUp held(rank, rank.queue);
+    const anycclWork_t work = issue(rank, sum_of(rank, x.at(), sum.at(), kMany));
+    EXPECT_EQ(anycclWorkWaitStream(work, waits.handle()), anycclSuccess);
+    EXPECT_OK(rank.device->copy(other, copy.at(), sum.at(), kMany * sizeof(float)));
+    EXPECT_FALSE(is_done(work));
+    held.go_on();
+    rank.device.await(other);
+    expect_complete(rank, work);
+    EXPECT_EQ(floats_on(copy), Floats(kMany, 2));
+    EXPECT_OK(rank.device->drop_queue(other));
+  });
+}
+
+TEST(DeviceQueues, groups_and_batches_have_calls_in_queues_beside_others) {
+  in_queues(2, [](RankOnDevice& rank) {
+    const float me = static_cast<float>(index(rank.comm.rank()) + 1);
+    const OnDevice x = rank.put({me}), sum = rank.put({0}), mean = rank.put({0}),
+                   got = rank.put({0});
+    Floats on_host{me}, host_sum{0};
+    const anycclComm_t comm = rank.comm.handle();
+    anycclCall_t calls[] = {sum_of(rank, x.at(), sum.at(), 1), sum_of(rank, x.at(), mean.at(), 1),
+                            call_of(anycclCollAllReduce, on_host.data(), host_sum.data(), 1)};
+    calls[1].op = anycclAvg;  // by copies
+    anycclWork_t works[3];
+    EXPECT_EQ(anycclIssueAll(calls, 3, comm, works), anycclSuccess) << rank.last_error();
+    for (const anycclWork_t work : works) expect_complete(rank, work);
+    EXPECT_EQ(floats_on(sum), Floats{3});
+    EXPECT_EQ(floats_on(mean), Floats{1.5F});
+    EXPECT_EQ(host_sum, Floats{3});
+
+    const int other = 1 - index(rank.comm.rank());
+    anycclGroupStart();
+    EXPECT_EQ(anycclSend(x.at(), 1, anycclFloat32, other, comm, nullptr), anycclSuccess);
+    EXPECT_EQ(anycclRecv(got.at(), 1, anycclFloat32, other, comm, nullptr), anycclSuccess);
+    EXPECT_EQ(anycclAllReduce(sum.at(), sum.at(), 1, anycclFloat32, anycclProd, comm, nullptr),
+              anycclSuccess);
+    EXPECT_EQ(anycclAllReduce(on_host.data(), host_sum.data(), 1, anycclFloat32, anycclMax, comm,
+                              nullptr),
+              anycclSuccess);
+    EXPECT_EQ(anycclGroupEnd(), anycclSuccess) << rank.last_error();
+    EXPECT_EQ(floats_on(got), Floats{3 - me});
+    EXPECT_EQ(floats_on(sum), Floats{9});
+    EXPECT_EQ(host_sum, Floats{2});
+  });
+}
+
+}  // namespace
+}  // namespace anyccl::test

@@ -1,0 +1,49 @@
+// Collectives in queues of devices, in modelled time of the simulated driver: a bound, so that a
+// change that makes them slower is seen. It says nothing about the times of a device.
+
+#include <fmt/core.h>
+
+#include <barrier>
+
+#include "device/in_queues.hpp"
+
+namespace anyccl::test {
+namespace {
+
+/// The share of the link's time, of an AllReduce of two ranks, in modelled time. Both begin at one
+/// time, on idle engines.
+double share_of_link(const RankOnDevice& rank, const void* in, void* out, std::size_t mib) {
+  static double times[2];
+  static std::barrier meet(2);
+  const ModelledTime time;
+  times[index(rank.comm.rank())] = time.now();
+  meet.arrive_and_wait();
+  time.catch_up(std::max(times[0], times[1]) + 1e6);
+  meet.arrive_and_wait();
+  const double begin = time.now();
+  EXPECT_EQ(rank.all_reduce(in, out, mib << 18), anycclSuccess) << rank.last_error();
+  EXPECT_EQ(time.synchronize(reinterpret_cast<cuda::Stream>(rank.queue)), 0);
+  const double took = time.now() - begin;
+  const double link = 26;  // bytes in a nanosecond, as docs/devices.md has it
+  const double share = static_cast<double>(mib << 20) / link / took;
+  if (rank.comm.rank() == Rank{0})
+    fmt::print("{} MiB: {:.1f} us, {:.0f} % of the link\n", mib, took / 1e3, 100 * share);
+  return share;
+}
+
+TEST(ModelledTimes, of_all_reduce_are_near_those_of_the_link) {
+  on_devices(1, [](RankOnDevice&) {});                   // opens the driver
+  ModelledTime::find<void (*)()>("anyccl_sim_reset")();  // words of other tests had these addresses
+  in_queues(2, [&](RankOnDevice& rank) {
+    constexpr std::size_t kMost = 64 << 20;
+    void *const in = *rank.device->allocate(kMost), *const out = *rank.device->allocate(kMost);
+    EXPECT_GE(share_of_link(rank, in, out, 4), 0.62);
+    EXPECT_GE(share_of_link(rank, in, out, 16), 0.78);
+    EXPECT_GE(share_of_link(rank, in, out, 64), 0.83);
+    EXPECT_OK(rank.device->release(in));
+    EXPECT_OK(rank.device->release(out));
+  });
+}
+
+}  // namespace
+}  // namespace anyccl::test
