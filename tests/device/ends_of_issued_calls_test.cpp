@@ -100,7 +100,8 @@ TEST(IssuedOnDevice, a_work_that_is_over_stays_as_it_is) {
       anycclResult_t ended = anycclSuccess;
       while (done == 0) ended = anycclWorkTest(work, &done);
       other.join();
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // a late one comes by then
+      // Nothing tells of a write that must not come; a late one comes by then.
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
       EXPECT_EQ(anycclWorkTest(work, &done), ended);
       EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
     }

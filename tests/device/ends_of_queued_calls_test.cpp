@@ -40,6 +40,7 @@ TEST(DeviceQueues, a_communicator_may_be_destroyed_behind_its_last_call) {
                               rank.stream.handle()),
               anycclSuccess);
     std::jthread later([&] {
+      // So long that the other rank is through, if it does not wait; in any case the sum is right.
       const bool is_late = rank.comm.rank() == Rank{0};
       std::this_thread::sleep_for(std::chrono::milliseconds(is_late ? 50 : 0));
       held.go_on();

@@ -14,74 +14,58 @@ namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-void expect_right(const std::function<Settings(int rank)>& settings, int calls) {
+/// All calls of a rank are in a stream, and then in none. In queues they are in a stream.
+void make_all_calls(Communicator& comm, bool in_queues, int calls) {
+  const CurrentDevice device(0);
+  const DeviceQueue queue = *device->make_queue(false);
+  auto stream = Stream::wrap(0, queue);
+  ASSERT_OK(stream.status());
+  if (in_queues) return make_calls({comm, device, stream->handle(), queue}, 20261201, calls);
+  for (const bool in_stream : {true, false})
+    make_calls({comm, device, in_stream ? stream->handle() : nullptr}, 20261130, calls);
+}
+
+using SettingsOf = std::function<Settings(int rank)>;
+
+void expect_right(int ranks, bool in_queues, const SettingsOf& settings, int calls) {
   const auto outcomes = run_processes(
-      effort(2, 2, 3),
+      ranks,
       [&](Communicator& comm) {
         ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
-        const CurrentDevice device(0);
-        auto stream = Stream::wrap(0, *device->make_queue(false));
-        ASSERT_OK(stream.status());
-        for (const bool in_stream : {true, false})
-          make_calls({comm, device, in_stream ? stream->handle() : nullptr}, 20261130, calls);
+        const auto queued = in_queues ? anycclCommUseDeviceQueues(comm.handle()) : anycclSuccess;
+        ASSERT_EQ(queued, anycclSuccess) << anycclGetLastError(comm.handle());
+        make_all_calls(comm, in_queues, calls);
       },
       settings, effort(60, 120, 1200));
   expect_all_passed(outcomes);
+}
+
+Settings late(int rank) {
+  return {{"SIMULATED_CUDA_CHAOS", std::to_string(rank + 7) + ",60"}};
+}
+Settings one_hardware_queue(int) {
+  return {{"SIMULATED_CUDA_CONNECTIONS", "1"}, {"SIMULATED_CUDA_ONE_PRIORITY", "1"}};
+}
+Settings short_queues(int) {
+  return {{"SIMULATED_CUDA_DEPTH", "8"}};
 }
 
 TEST(RandomCallsOnDevice, are_right_between_processes) {
-  expect_right(
-      [](int rank) {
-        return Settings{{"SIMULATED_CUDA_CHAOS", std::to_string(rank + 7) + ",60"}};
-      },
-      effort(50, 300, 5000));
+  expect_right(effort(2, 2, 3), false, late, effort(50, 300, 5000));
 }
 
 TEST(RandomCallsOnDevice, are_right_with_one_hardware_queue_and_with_short_queues) {
-  expect_right(
-      [](int) {
-        return Settings{{"SIMULATED_CUDA_CONNECTIONS", "1"}, {"SIMULATED_CUDA_ONE_PRIORITY", "1"}};
-      },
-      effort(20, 50, 1000));
-  expect_right([](int) { return Settings{{"SIMULATED_CUDA_DEPTH", "8"}}; }, effort(20, 50, 1000));
-}
-
-void expect_right_in_queues(const std::function<Settings(int rank)>& settings, int calls) {
-  const auto outcomes = run_processes(
-      effort(2, 3, 4),
-      [&](Communicator& comm) {
-        ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
-        ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess)
-            << anycclGetLastError(comm.handle());
-        const CurrentDevice device(0);
-        const DeviceQueue queue = *device->make_queue(false);
-        auto stream = Stream::wrap(0, queue);
-        ASSERT_OK(stream.status());
-        make_calls({comm, device, stream->handle(), queue}, 20261201, calls);
-      },
-      settings, effort(60, 120, 1200));
-  expect_all_passed(outcomes);
+  for (const SettingsOf& settings : {SettingsOf(one_hardware_queue), SettingsOf(short_queues)})
+    expect_right(effort(2, 2, 3), false, settings, effort(20, 50, 1000));
 }
 
 TEST(RandomCallsOnDevice, are_right_in_queues) {
-  expect_right_in_queues(
-      [](int rank) {
-        return Settings{{"SIMULATED_CUDA_CHAOS", std::to_string(rank + 7) + ",60"}};
-      },
-      effort(50, 300, 10000));
+  expect_right(effort(2, 3, 4), true, late, effort(50, 300, 10000));
 }
 
 TEST(RandomCallsOnDevice, are_right_in_queues_that_share_one_of_the_hardware_or_are_short) {
-  expect_right_in_queues(
-      [](int) {
-        return Settings{{"SIMULATED_CUDA_CONNECTIONS", "1"}, {"SIMULATED_CUDA_ONE_PRIORITY", "1"}};
-      },
-      effort(20, 60, 1000));
-  expect_right_in_queues(
-      [](int) {
-        return Settings{{"SIMULATED_CUDA_DEPTH", "8"}};
-      },
-      effort(20, 60, 1000));
+  for (const SettingsOf& settings : {SettingsOf(one_hardware_queue), SettingsOf(short_queues)})
+    expect_right(effort(2, 3, 4), true, settings, effort(20, 60, 1000));
 }
 
 anycclCall_t most_of(const OnDevice& x) {
@@ -185,6 +169,7 @@ TEST(RandomCallsOnDevice, a_rank_that_dies_ends_the_wait_for_room_in_queues) {
         };
         if (comm.rank() == Rank{1}) {
           EXPECT_OK(device->wait_word(queue, word.word(), 1));
+          // By then the root waits for room, mostly; its error is the same if it does not yet.
           std::jthread killer([] {
             std::this_thread::sleep_for(std::chrono::milliseconds(200));
             ::raise(SIGKILL);

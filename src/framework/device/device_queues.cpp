@@ -13,8 +13,8 @@ namespace {
 /// A queue has room for 1024 commands on real devices; three marks are outstanding.
 constexpr std::uint32_t kCommandsPerMark = 256;
 
-/// What is fastest where links to the host count, and not its caches; unless the configuration of
-/// the communicator has rules of its own.
+/// Takes the algorithm that is fastest where links to the host count, and not its caches; unless
+/// the configuration of the communicator has rules of its own.
 void prefer_few_steps(PlanningFacts& facts) {
   AlgorithmRules& rules = facts.policy.communicator.algorithms;
   for (int what = 0; what < anycclNumCollectives; ++what)
@@ -141,8 +141,8 @@ Result<std::shared_ptr<const PreparedCall>> DeviceQueues::plan(const Call& call)
   return is_plain && largest <= Wires::kSlotBytes ? prepared : none;
 }
 
-/// Memory of the device that calls use one after the other. What was too small is kept: giving it
-/// back may wait for all queues.
+/// Memory of the device that calls use one after the other. A block that was too small is kept:
+/// giving it back may wait for all queues.
 Result<std::byte*> DeviceQueues::scratch(std::size_t bytes) {
   if (bytes > scratch_bytes_) {
     scratch_.reserve(scratch_.size() + 1);

@@ -32,7 +32,7 @@ class EnqueuedOperation final : public DeviceWork {
   /// Before it is issued: its moments. Errors: device_error.
   Status make_moments();
   void set_meeting(std::shared_ptr<Operation> meeting) { meeting_ = std::move(meeting); }
-  /// In the queues: what comes before is done, and all of it is.
+  /// The places in the queues where earlier work is done, and where the call is.
   DeviceMoment turn() const { return turn_; }
   DeviceMoment end() const { return end_; }
   /// All of it is in the queues, or as much as there ever will be. They wait for `waits`.

@@ -8,7 +8,7 @@
 namespace anyccl {
 namespace {
 
-/// Tiles that are sent ahead: what is sent first arrives while the rest is put into the queues.
+/// Tiles that are sent ahead: the first ones arrive while the rest is put into the queues.
 constexpr std::uint32_t kMostAhead = 3;
 
 bool is_send(const PlanStep& step) {  // publishes own memory as it is
@@ -152,7 +152,7 @@ bool Enqueuer::is_read(const PlanStep& s) const {
                      [&](const Reader& reader) { return reader.rank != me_; });
 }
 
-/// The queue waits until the readers of what lies in this rank's slot have read it.
+/// The queue waits until all readers of the publication in this rank's slot have read it.
 Status Enqueuer::await_slot(DeviceQueue queue, const PlanStep& s) {
   const std::uint32_t number = own_number(s);
   QueueState::Slot& slot = state_.slots[number % Wires::kSlots];
