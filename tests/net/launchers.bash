@@ -1,6 +1,9 @@
 # Ranks that other launchers have started, with nothing between.
 
 small=("$tool" perf all_reduce -b 8 -e 64 -f 8 -n 3 -w 1)
+# MPICH's mpiexec with an input that does not end. It passes an end on to its helper, and if the ranks are through by
+# then, it dies of SIGPIPE and tells neither their words nor their status: in 6 to 9 of 100 runs beside busy loops.
+hydra_for_short=(bash -c 'exec "$@" 0<> <(:)' bash mpiexec.hydra)
 mpirun=(mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none)
 
 # mpirun's own folder is named after the host alone, and each run removes it at its end: runs at the same
@@ -93,14 +96,14 @@ test_what_several_hosts_need_is_said() {
 
 test_a_number_that_contradicts_the_launcher_is_named() {
   cluster up 1
-  start job 0 mpiexec.hydra -n 2 -genv WORLD_SIZE 3 "${small[@]}"
+  start job 0 "${hydra_for_short[@]}" -n 2 -genv WORLD_SIZE 3 "${small[@]}"
   ends job 2
   says job "WORLD_SIZE=3 contradicts PMI_SIZE=2, which MPICH's mpiexec has set"
 }
 
 test_a_rank_does_not_start_another_job() {
   cluster up 1
-  start job 0 mpiexec.hydra -n 2 "$tool" run -n 2 -- true
+  start job 0 "${hydra_for_short[@]}" -n 2 "$tool" run -n 2 -- true
   ends job 2
   says job "MPICH's mpiexec has started this as process 1 of 2: start the program itself"
 }
