@@ -3,10 +3,10 @@
  * The C interface, in NCCL's shape; docs/nccl.md says how a program written for NCCL ports. C99.
  *
  * Sections: codes and types, Communicators, Operators of your own, Memory, Collectives, Point to
- * point, One-sided operations, Groups, Asynchronous operations, Misuse. Included at the end:
- * stream.h, streams and events; device.h, memory of devices; sequence.h, calls that belong
- * together; interrupt.h, Ctrl-C; ext/codec.h and ext/sparse.h, shorter vectors; ext/neighbors.h,
- * grids and graphs; ext/experts.h; ext/nccl.h.
+ * point, Groups, Misuse. Included at the end: work.h, asynchronous operations; window.h, one-sided
+ * operations; stream.h, streams and events; device.h, memory of devices; sequence.h, calls that
+ * belong together; interrupt.h, Ctrl-C; ext/codec.h and ext/sparse.h, shorter vectors;
+ * ext/neighbors.h, grids and graphs; ext/experts.h; ext/nccl.h.
  *
  * Rules for all calls
  * - Threads: any, but anycclCommFinalize and anycclCommDestroy come when no other thread is in a
@@ -225,6 +225,10 @@ typedef struct {
    * what its verification finds, after the result may have been used. 0, the default: a call
    * returns when its result is verified. Equal on all ranks. */
   int verifyLater;
+  /* 1: when the communicator is there, its ranks do what anycclCommUseDeviceQueues does, if they
+   * can. 0: they do not. Equal on all ranks. Not set: what ANYCCL_DEVICE_QUEUES says, or 0. A split
+   * has its parent's, or its own. */
+  int deviceQueues;
 } anycclConfig_t;
 #define ANYCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 #define ANYCCL_CONFIG_UNDEF_PTR NULL
@@ -241,7 +245,7 @@ typedef struct {
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_PTR, ANYCCL_CONFIG_UNDEF_PTR,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
         ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT,   \
-        ANYCCL_CONFIG_UNDEF_INT                                                      \
+        ANYCCL_CONFIG_UNDEF_INT, ANYCCL_CONFIG_UNDEF_INT                             \
   }
 /* anycclCommInitRank with a configuration; NULL: the default. With blocking = 0 it returns
  * InProgress at once, also inside a group; anycclCommGetAsyncError says InProgress until `*comm`
@@ -708,65 +712,6 @@ ANYCCL_API anycclResult_t anycclIprobe(int source, int tag, anycclComm_t comm, i
 ANYCCL_API anycclResult_t anycclRecvFound(void* recvbuff, const anycclMessage_t* message,
                                           anycclComm_t comm, anycclWork_t* work);
 
-/* ---- One-sided operations -------------------------------------------------------------------- */
-
-/* A rank puts data into memory of another, which does not call anything for it, and signals; the
- * other waits for signals. As NCCL has it since 2.29, for host memory. */
-
-#define ANYCCL_WIN_DEFAULT 0x00
-#define ANYCCL_WIN_COLL_SYMMETRIC 0x01
-#define ANYCCL_WIN_STRICT_ORDERING 0x02
-#define ANYCCL_WIN_REQUIRED_ALIGNMENT 4096 /* NCCL's. Nothing here needs it. */
-#define ANYCCL_NUM_SIGNALS 256             /* sigIdx is in 0..255, */
-#define ANYCCL_NUM_CONTEXTS 16             /* ctx in 0..15; all are there from the start. */
-/* Makes the `size` bytes at `buff` this rank's part of a window, into which all ranks of `comm` may
- * put. Collective over `comm`; returns when all ranks have called it; in a group: at its end,
- * before its other calls, and *win is there then. Memory of any kind and alignment; sizes may
- * differ between ranks; where `size` is 0 `buff` may be NULL. Windows may overlap. `winFlags`
- * change nothing: puts are always ordered, and collectives read memory of anycclMemAlloc in place
- * without a window. The memory belongs to the caller, who reads it after anycclWaitSignal. Errors:
- * InvalidArgument at the rank that passed it, RemoteError at others; `comm` goes on. */
-ANYCCL_API anycclResult_t anycclCommWindowRegister(anycclComm_t comm, void* buff, size_t size,
-                                                   anycclWindow_t* win, int winFlags);
-/* Collective over `comm`; in a group: at its end, before its other calls. Returns when what others
- * put here before they called it has landed; then nobody writes the memory. Using `win` later is
- * InvalidUsage. Destroying or aborting `comm` also ends its windows, without waiting for puts. */
-ANYCCL_API anycclResult_t anycclCommWindowDeregister(anycclComm_t comm, anycclWindow_t win);
-/* *outUserPtr = the `buff` of this rank. */
-ANYCCL_API anycclResult_t anycclWinGetUserPtr(anycclComm_t comm, anycclWindow_t win,
-                                              void** outUserPtr);
-/* Writes `count` elements of `localbuff`, any memory, into the window of rank `peer`, from
- * `peerWinOffset` bytes on, and then signals. Complete when localbuff may be reused; the data may
- * land later. It is there for a rank that has waited for the signal. `peer` may be this rank. Puts
- * and signals of one rank to another with the same `ctx` take effect in the order of their calls
- * (here: whatever their ctx), so one signal also tells of the puts before it; a signal of another
- * rank says nothing about them. `flags` is 0. The target moves the data: when it waits in a call on
- * `comm`, and otherwise within some milliseconds by the library's background thread. So a put waits
- * neither for a call of its target nor for ever, with one exception: behind a send of the same pair
- * that its target has not received, it lands only while that waits for signals or messages of this
- * rank, or deregisters. A target that has failed or gone is an error as for a send. */
-ANYCCL_API anycclResult_t anycclPutSignal(const void* localbuff, size_t count,
-                                          anycclDataType_t datatype, int peer,
-                                          anycclWindow_t peerWin, size_t peerWinOffset, int sigIdx,
-                                          int ctx, unsigned int flags, anycclComm_t comm,
-                                          anycclStream_t stream);
-/* A put of nothing, which needs no window. Without any window of `comm` signals arrive only while
- * their target waits for signals or messages, and the fourth and later ones may wait until then. */
-ANYCCL_API anycclResult_t anycclSignal(int peer, int sigIdx, int ctx, unsigned int flags,
-                                       anycclComm_t comm, anycclStream_t stream);
-/* Waits for `opCnt` signals of rank `peer` with that index and context. */
-typedef struct {
-  int opCnt;
-  int peer;
-  int sigIdx;
-  int ctx;
-} anycclWaitSignalDesc_t;
-/* Complete when all signals that the `nDesc` descriptors ask for have arrived, which are used up
- * then; they may have come before. Calls that want the same signals get them in the order of calls.
- * The descriptors are copied. Inside a group: complete at its end, as are the group's puts. */
-ANYCCL_API anycclResult_t anycclWaitSignal(int nDesc, anycclWaitSignalDesc_t* signalDescs,
-                                           anycclComm_t comm, anycclStream_t stream);
-
 /* ---- Groups ---------------------------------------------------------------------------------- */
 
 /* Calls of this thread between Start and End are issued together at the outermost End, which
@@ -799,125 +744,6 @@ typedef struct {
  * Messages count as one round. */
 ANYCCL_API anycclResult_t anycclGroupSimulateEnd(anycclSimInfo_t* info);
 
-/* ---- Asynchronous operations ----------------------------------------------------------------- */
-
-typedef enum {
-  anycclCollAllReduce = 0,
-  anycclCollBroadcast = 1,
-  anycclCollAllToAllv = 2,
-  anycclCollBarrier = 3,
-  anycclCollSend = 4,
-  anycclCollRecv = 5,
-  anycclCollReduce = 6,
-  anycclCollReduceScatter = 7,
-  anycclCollAllGather = 8,
-  anycclCollGather = 9,
-  anycclCollScatter = 10,
-  anycclCollAllToAll = 11,
-  anycclCollAllGatherv = 12,
-  anycclCollReduceScatterv = 13,
-  anycclCollGatherv = 14,
-  anycclCollScatterv = 15,
-  anycclCollScan = 16,
-  anycclCollExscan = 17,
-  anycclNumCollectives = 18
-} anycclCollective_t;
-
-#define ANYCCL_ANY_SOURCE (-1) /* The `root` of a Recv: the next fitting message of any rank. */
-#define ANYCCL_MAX_TAG 0x7fffffff
-#define ANYCCL_LAYER_TAG(n) (-ANYCCL_MAX_TAG - 1 + (n)) /* For libraries above this one: n < 2^20 */
-#define ANYCCL_NO_TIMEOUT 0xffffffffu /* A timeout_ms that no wait reaches: 49 days. */
-/* One call as data. Zero it, set `size` to sizeof(anycclCall_t) and the fields that the operation
- * has under the same names above; `count` is also its sendcount or recvcount. Arrays are copied. */
-typedef struct {
-  size_t size;
-  anycclCollective_t collective;
-  const void* sendbuff;
-  void* recvbuff;
-  size_t count;
-  anycclDataType_t datatype;
-  anycclRedOp_t op;
-  int root; /* For the rooted collectives. Send and Recv: the peer. */
-  const size_t *sendcounts, *sdispls, *recvcounts, *rdispls;
-  anycclStream_t stream; /* It starts after earlier work in the stream; NULL: at its turn. */
-  int tag; /* Send, Recv: 0..ANYCCL_MAX_TAG. Messages match in order where it is the same. */
-  /* When it is over the call fails, and the communicator; 0: the communicator's, for a message
-   * while something waits for it. It counts from the call of a message, and from the turn of a
-   * collective, when those before are complete and its stream has come to it. While another thread
-   * is in a sequence it may count from the call, which then fails alone. */
-  unsigned int timeout_ms;
-  const anycclCollConfig_t* config; /* For a collective; NULL: none. Read during the call. */
-  int synchronous;                  /* Send: not 0, as anycclSsend. */
-} anycclCall_t;
-
-/* Runs `call`, as the function of its name would; also inside a group. */
-ANYCCL_API anycclResult_t anycclRun(const anycclCall_t* call, anycclComm_t comm);
-/* anycclRun for about `wait_ms`, so that a program can look after signals and the like. A call that
- * takes longer goes on as if issued: InProgress, and *work, as anycclIssue() gives it; or NULL: it
- * has not begun, as another thread is in a sequence. In a stream or group: as anycclRun(). */
-ANYCCL_API anycclResult_t anycclRunFor(const anycclCall_t* call, anycclComm_t comm,
-                                       unsigned int wait_ms, anycclWork_t* work);
-/* Issues `call` and does not wait for it; its buffers belong to it until it is complete. It goes
- * on in the background, in a thread of the library that sleeps while there is nothing to do, and
- * whoever waits on the communicator helps; also if its work was freed. Collectives of a
- * communicator run in the order they were issued; sends and receives do not wait for them. */
-ANYCCL_API anycclResult_t anycclIssue(const anycclCall_t* call, anycclComm_t comm,
-                                      anycclWork_t* work);
-/* Issues all `count` calls, in their order, in no streams but those of devices: as a group, whose
- * small collectives travel as one where they can. works[i] is that of calls[i], NULL if it failed;
- * the first error is returned. Another stream or an impossible call or config: none was issued. */
-ANYCCL_API anycclResult_t anycclIssueAll(const anycclCall_t* calls, size_t count, anycclComm_t comm,
-                                         anycclWork_t* works);
-/* Checks `call` once and plans it, with copies of its arrays, so that starting it costs less than
- * issuing it: MPI's persistent requests. Local; errors are those of anycclIssue. It is freed with
- * anycclPreparedFree. */
-ANYCCL_API anycclResult_t anycclPrepare(const anycclCall_t* call, anycclComm_t comm,
-                                        anycclPrepared_t* prepared);
-/* As anycclIssue of its call: the order of starts is the order of calls, and buffers are read and
- * written as they are then. All ranks start the same collectives, prepared or not. InvalidUsage
- * while the operation of its last start is not complete, and once its communicator is finalized or
- * destroyed. Any thread. */
-ANYCCL_API anycclResult_t anycclStart(anycclPrepared_t prepared, anycclWork_t* work);
-/* Starts all `count`, also of several communicators, which have no streams, as anycclIssueAll: in
- * their order, small collectives as one where they can. works[i] is that of prepared[i], or NULL if
- * it failed; returns the first error. With a NULL or a stream among them nothing was started. */
-ANYCCL_API anycclResult_t anycclStartAll(const anycclPrepared_t* prepared, size_t count,
-                                         anycclWork_t* works);
-/* Frees the handle; what was started goes on. NULL is allowed. */
-ANYCCL_API anycclResult_t anycclPreparedFree(anycclPrepared_t prepared);
-/* *done = 1 if the operation is complete or has failed; makes progress, never blocks. Any thread.
- * Returns the operation's error, if it has failed. */
-ANYCCL_API anycclResult_t anycclWorkTest(anycclWork_t work, int* done);
-/* Returns when the operation is complete. Any thread. */
-ANYCCL_API anycclResult_t anycclWorkWait(anycclWork_t work);
-/* anycclWorkWait, but InProgress, naming awaited ranks if any, after `timeout_ms`; it goes on. */
-ANYCCL_API anycclResult_t anycclWorkWaitFor(anycclWork_t work, unsigned int timeout_ms);
-/* Several works of any communicators; NULLs are left out, so a program sets freed ones to NULL. */
-/* Returns when all of them are complete, with the first error. Any thread. */
-ANYCCL_API anycclResult_t anycclWorkWaitAll(const anycclWork_t* works, size_t count);
-/* Returns when one of them is complete or has failed: works[*index], with its error. *index = count
- * if all are NULL. A work that is complete is so again when asked again. */
-ANYCCL_API anycclResult_t anycclWorkWaitAny(const anycclWork_t* works, size_t count, size_t* index);
-/* anycclWorkWaitAny, but InProgress, and *index = count, if none is after `timeout_ms`. */
-ANYCCL_API anycclResult_t anycclWorkWaitAnyFor(const anycclWork_t* works, size_t count,
-                                               unsigned int timeout_ms, size_t* index);
-/* anycclWorkWaitAny at once: *done = 1 if one has ended or all are NULL. Makes progress. */
-ANYCCL_API anycclResult_t anycclWorkTestAny(const anycclWork_t* works, size_t count, size_t* index,
-                                            int* done);
-/* In place of its call's limit: the operation fails, and the communicator, when `timeout_ms` have
- * passed from now on, or for a collective from a later turn; 0: the communicator's. Any thread. */
-ANYCCL_API anycclResult_t anycclWorkLimit(anycclWork_t work, unsigned int timeout_ms);
-/* fn(userdata) is called once, when the operation is complete or has failed: now, by this thread,
- * if it is; else soon after by the library's background thread, which must not be kept long, as
- * nothing else moves there meanwhile. fn may call anyccl, but should not wait there for what
- * another rank of this process has issued, which only this thread advances. An exception from it is
- * logged. Any thread. Errors: of a communicator that has failed; then fn is not called. */
-ANYCCL_API anycclResult_t anycclWorkNotify(anycclWork_t work, void (*fn)(void*), void* userdata);
-/* *rank = the rank a done Recv came from; maybe ANYCCL_ANY_SOURCE if failed. Else InvalidUsage. */
-ANYCCL_API anycclResult_t anycclWorkSource(anycclWork_t work, int* rank);
-/* Frees the handle; the operation goes on. NULL is allowed. */
-ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
-
 /* ---- Misuse ---------------------------------------------------------------------------------- */
 
 /* Wrong uses, and their consequences:
@@ -947,4 +773,6 @@ ANYCCL_API anycclResult_t anycclWorkFree(anycclWork_t work);
 #include "anyccl/interrupt.h"
 #include "anyccl/sequence.h"
 #include "anyccl/stream.h"
+#include "anyccl/window.h"
+#include "anyccl/work.h"
 #endif /* ANYCCL_H */

@@ -67,12 +67,18 @@ ANYCCL_API anycclResult_t anycclStreamWrap(anycclStream_t* stream, int device, v
  * v-forms and messages. A prepared call meets prepared ones alone. anycclCommSetDevice is
  * InvalidUsage from now on; communicators made of this one have no queues. One rank alone needs
  * none. Errors, on all ranks, naming the rank: Unsupported for what it lacks, a device whose queues
- * write words and wait for them, kernels (ANYCCL_WITH_CUDA_KERNELS), shared memory. */
+ * write words and wait for them, kernels (ANYCCL_WITH_CUDA_KERNELS), shared memory.
+ *
+ * With ANYCCL_DEVICE_QUEUES=1, or deviceQueues of anycclConfig_t, communicators do this when they
+ * are made. Where a rank lacks something, those with a device warn, and calls go by copies. */
 ANYCCL_API anycclResult_t anycclCommUseDeviceQueues(anycclComm_t comm);
 /* Later work of `stream`, one of anycclStreamWrap, waits until `work` is complete. Returns at once
  * if `work` is a call in queues of the stream's device, else when it is complete. anycclWorkFree
  * frees `work`, as ever. Errors: those of anycclWorkWait; InvalidUsage for other streams. */
 ANYCCL_API anycclResult_t anycclWorkWaitStream(anycclWork_t work, anycclStream_t stream);
+/* *device = the number of the device in whose queues `work` is, or ANYCCL_NO_DEVICE: then
+ * anycclWorkWaitStream waits until it is complete. */
+ANYCCL_API anycclResult_t anycclWorkGetDevice(anycclWork_t work, int* device);
 
 #ifdef __cplusplus
 }

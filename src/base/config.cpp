@@ -72,6 +72,9 @@ constexpr Variable kVariables[] = {
      [](const Config& c) { return verify_text(c); }},
     {"ANYCCL_FUSION", "1", "0: small collectives of a group do not travel as one",
      [](const Config& c) { return std::string(c.fuses ? "" : "0"); }},
+    {"ANYCCL_DEVICE_QUEUES", "0",
+     "1: collectives in memory of devices run in queues of these, where all ranks have them",
+     [](const Config& c) { return std::string(c.device_queues ? "1" : ""); }},
     {"ANYCCL_TRANSPORT", "", "name of the one transport to use (see `anyccl info`)",
      [](const Config& c) { return c.transport; }},
     {"ANYCCL_SHM_COPY", "", "staged, cma or window: where shared memory's large publications lie",
@@ -184,6 +187,13 @@ Status read_number(const char* name, Number low, Number high, std::optional<Numb
     return into = value, Status();
   return error(Code::invalid_argument, "{}={} is not a number from {} to {}", name, text, low,
                high);
+}
+
+Status read_switch(const char* name, bool& into) {
+  std::optional<int> number;
+  ANYCCL_CHECK(read_number(name, 0, 1, number));
+  into = number.value_or(into ? 1 : 0) == 1;
+  return {};
 }
 
 Status read_size(const char* name, SizeLimits limits, std::size_t& into) {
@@ -349,13 +359,9 @@ Result<Config> read_config() {
   std::optional<int> ack_timeout;
   ANYCCL_CHECK(read_number("ANYCCL_TCP_ACK_TIMEOUT", 1, 600, ack_timeout));
   c.ack_timeout_s = ack_timeout.value_or(c.ack_timeout_s);
-  std::optional<int> checksums;
-  ANYCCL_CHECK(read_number("ANYCCL_CHECKSUM", 0, 1, checksums));
-  c.checksums = checksums == 1;
+  ANYCCL_CHECK(read_switch("ANYCCL_CHECKSUM", c.checksums));
   ANYCCL_CHECK(read_chaos(c.chaos));
-  std::optional<int> tls;
-  ANYCCL_CHECK(read_number("ANYCCL_TLS", 0, 1, tls));
-  c.tls = tls == 1;
+  ANYCCL_CHECK(read_switch("ANYCCL_TLS", c.tls));
   std::optional<double> reconnect;
   ANYCCL_CHECK(read_number("ANYCCL_RECONNECT", 0.0, 86400.0, reconnect));
   c.reconnect_s = reconnect.value_or(c.reconnect_s);
@@ -365,9 +371,8 @@ Result<Config> read_config() {
   ANYCCL_CHECK(read_number("ANYCCL_REPRODUCIBLE", 0, 3, reproducible));
   c.reproducible = reproducible.value_or(c.reproducible);
   ANYCCL_CHECK(read_verify(c.verify));
-  std::optional<int> fusion;
-  ANYCCL_CHECK(read_number("ANYCCL_FUSION", 0, 1, fusion));
-  c.fuses = fusion != 0;
+  ANYCCL_CHECK(read_switch("ANYCCL_FUSION", c.fuses));
+  ANYCCL_CHECK(read_switch("ANYCCL_DEVICE_QUEUES", c.device_queues));
   std::optional<int> port;
   ANYCCL_CHECK(read_number("ANYCCL_PORT", 1, 65535, port));
   c.port = port.value_or(0);
@@ -382,10 +387,10 @@ Result<Config> read_config() {
   c.warn_after_s = seconds.value_or(c.warn_after_s);
   std::optional<std::size_t> record_entries;
   ANYCCL_CHECK(read_number("ANYCCL_RECORD", std::size_t{0}, kMostRecordEntries, record_entries));
-  c.dump_folder = env_text("ANYCCL_DUMP_DIR");
+  c.dump.folder = env_text("ANYCCL_DUMP_DIR");
   std::string dump_signal;
   ANYCCL_CHECK(read_choice("ANYCCL_DUMP_SIGNAL", dump_signal, kDumpSignals));
-  c.dump_signal = dump_signal.empty() ? 0 : dump_signal == kDumpSignals[0] ? SIGUSR1 : SIGUSR2;
+  c.dump.signal = dump_signal.empty() ? 0 : dump_signal == kDumpSignals[0] ? SIGUSR1 : SIGUSR2;
   c.trace_folder = env_text("ANYCCL_TRACE");
   c.metrics_folder = env_text("ANYCCL_METRICS");
   c.record_entries =

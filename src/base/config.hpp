@@ -88,6 +88,7 @@ struct Config {
   ShmCopy shm_copy = ShmCopy::fastest;
   WaitMode waits = WaitMode::balanced;
   bool fuses = true;                            ///< ANYCCL_FUSION.
+  bool device_queues = false;                   ///< ANYCCL_DEVICE_QUEUES.
   std::size_t chunk_bytes = 0;                  ///< ANYCCL_CHUNK_SIZE; 0: not set.
   std::size_t buffer_bytes = 0;                 ///< ANYCCL_BUFFSIZE; 0: not set.
   int port = 0;                                 ///< ANYCCL_PORT; 0: MASTER_PORT + 1.
@@ -96,12 +97,14 @@ struct Config {
   double op_timeout_s = 1800;                   ///< ANYCCL_OP_TIMEOUT; 0: none.
   double warn_after_s = 10;                     ///< ANYCCL_WARN_AFTER; 0: never.
   std::size_t record_entries = kRecordEntries;  ///< ANYCCL_RECORD.
-  std::string dump_folder;                      ///< ANYCCL_DUMP_DIR; empty: none.
-  int dump_signal = 0;                          ///< ANYCCL_DUMP_SIGNAL; 0: none.
-  std::string trace_folder;                     ///< ANYCCL_TRACE; empty: none.
-  std::string metrics_folder;                   ///< ANYCCL_METRICS; empty: none.
-  int connect_all = 32;                         ///< ANYCCL_CONNECT_ALL.
-  int reproducible = -1;                        ///< ANYCCL_REPRODUCIBLE; -1: not set.
+  struct Dump {
+    std::string folder;  ///< ANYCCL_DUMP_DIR; empty: none.
+    int signal = 0;      ///< ANYCCL_DUMP_SIGNAL; 0: none.
+  } dump;
+  std::string trace_folder;    ///< ANYCCL_TRACE; empty: none.
+  std::string metrics_folder;  ///< ANYCCL_METRICS; empty: none.
+  int connect_all = 32;        ///< ANYCCL_CONNECT_ALL.
+  int reproducible = -1;       ///< ANYCCL_REPRODUCIBLE; -1: not set.
   struct Verify {
     int each = 0;        ///< Each N-th collective; 0: none.
     bool later = false;  ///< Calls do not wait for it.

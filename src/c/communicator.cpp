@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/side_by_side.hpp"
 #include "c/creation.hpp"
 #include "framework/communicator/comm_memory.hpp"
 #include "framework/communicator/planning.hpp"
@@ -97,14 +98,19 @@ anycclResult_t anycclCommInitRankConfig(anycclComm_t* comm, int nranks, anycclUn
     ANYCCL_CHECK(check_wait({}));
     *comm = nullptr;
     const auto [name, settings, blocking, device] = creation_in(config);
-    const auto make = [=, name = name, settings = settings] {
-      return join_by_id(id, nranks, rank, name, settings);
-    };
+    const auto make = NewDevice::with_queues(
+        [=, name = name, settings = settings] {
+          return join_by_id(id, nranks, rank, name, settings);
+        },
+        device);
     if (!blocking)
-      return begin(comm, name, device, Background::start(make, [id] { drop_unique_id(id); }));
+      return begin(comm, name, device, Background::start(make, [id, device = device] {
+                     drop_unique_id(id);
+                     device->abandon();
+                   }));
     const auto join = [=, name = name, device = device]() -> Status {
       ANYCCL_TRY(CommPtr made, make());
-      *comm = make_handle(std::move(made), name, device);
+      *comm = make_handle(std::move(made), name, *device);
       return {};
     };
     if (!in_group()) return join();
@@ -131,8 +137,15 @@ anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devli
     ANYCCL_CHECK(check_devices(devlist, ndev));
     ANYCCL_TRY(const auto devices, devices_of(devlist, ndev));
     ANYCCL_TRY(std::vector<CommPtr> made, join_all_here(ndev));
+    std::vector<std::unique_ptr<NewDevice>> new_devices;
+    std::vector<std::function<Status()>> jobs;
     for (std::size_t r = 0; r < made.size(); ++r) {
-      comms[r] = make_handle(std::move(made[r]), {}, devices.empty() ? nullptr : devices[r]);
+      new_devices.push_back(std::make_unique<NewDevice>(devices.empty() ? nullptr : devices[r]));
+      jobs.emplace_back([&, r] { return new_devices[r]->use_queues(made[r]); });
+    }
+    if (made[0]->membership().device_queues) ANYCCL_CHECK(run_side_by_side(jobs));
+    for (std::size_t r = 0; r < made.size(); ++r) {
+      comms[r] = make_handle(std::move(made[r]), {}, *new_devices[r]);
       if (devices.empty())
         comms[r]->device.number = devlist == nullptr ? static_cast<int>(r) : devlist[r];
     }
@@ -150,12 +163,13 @@ anycclResult_t anycclCommInitEnvConfig(anycclComm_t* comm, anycclConfig_t* confi
     ANYCCL_CHECK(check_wait({}));
     *comm = nullptr;
     const auto [name, settings, blocking, device] = creation_in(config);
+    const auto make = NewDevice::with_queues(
+        [name = name, settings = settings] { return join_by_environment(name, settings); }, device);
     if (!blocking)
-      return begin(comm, name, device, Background::start([name = name, settings = settings] {
-                     return join_by_environment(name, settings);
-                   }));
-    ANYCCL_TRY(CommPtr made, join_by_environment(name, settings));
-    *comm = make_handle(std::move(made), name, device);
+      return begin(comm, name, device,
+                   Background::start(make, [device = device] { device->abandon(); }));
+    ANYCCL_TRY(CommPtr made, make());
+    *comm = make_handle(std::move(made), name, *device);
     return {};
   });
 }

@@ -95,10 +95,10 @@ Result<int> level_in(int level) {
 Creation creation_in(const anycclConfig_t* config, Status problem, const anycclComm* parent) {
   Creation creation;
   creation.blocking = parent == nullptr || parent->blocking;
-  if (parent == nullptr)
-    creation.device = device_in_use();
-  else if (parent->copies != nullptr)
-    creation.device = parent->copies->shared_device();
+  creation.device =
+      std::make_shared<NewDevice>(parent == nullptr           ? device_in_use()
+                                  : parent->copies != nullptr ? parent->copies->shared_device()
+                                                              : nullptr);
   if (config != nullptr) {
     const Result<bool> blocking = is_blocking(*config, creation.blocking);
     if (blocking.ok()) {
@@ -114,20 +114,22 @@ Creation creation_in(const anycclConfig_t* config, Status problem, const anycclC
   return creation;
 }
 
-anycclComm_t make_handle(CommPtr comm, std::string name, const std::shared_ptr<Device>& device) {
+anycclComm_t make_handle(CommPtr comm, std::string name, const NewDevice& device) {
   auto* handle = new anycclComm;
   handle->name = std::move(name);
-  handle->set_device(device);
+  handle->set_device(device.copies());
+  handle->device.queues = device.queues();
   const std::lock_guard lock(handle->mutex);
   handle->set(std::move(comm));
   return handle;
 }
 
-Status begin(anycclComm_t* comm, std::string name, const std::shared_ptr<Device>& device,
+Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<NewDevice> device,
              std::shared_ptr<Background> background) {
   auto handle = std::make_unique<anycclComm>();
   handle->name = std::move(name);
-  handle->set_device(device);
+  handle->set_device(device->copies());
+  handle->device.made = std::move(device);
   handle->blocking = false;
   handle->background.own = std::move(background);
   *comm = handle.release();

@@ -6,12 +6,13 @@
 #include <memory>
 #include <string>
 
+#include "c/device/new_device.hpp"
 #include "c/handle.hpp"
 
 namespace anyccl {
 
 anycclComm_t make_handle(CommPtr comm, std::string name = {},
-                         const std::shared_ptr<Device>& device = nullptr);
+                         const NewDevice& device = NewDevice(nullptr));
 
 /// The level of reproducibility that a configuration says; -1: none.
 Result<int> level_in(int level);
@@ -20,7 +21,7 @@ struct Creation {
   std::string name;
   CommSettings settings;  ///< They have what is wrong with the call here, for all ranks to hear.
   bool blocking = true;
-  std::shared_ptr<Device> device;  ///< That the program uses in this thread, or null.
+  std::shared_ptr<NewDevice> device;  ///< That the program uses in this thread, if any; not null.
 };
 /// NULL and fields that are not set mean the default, and for `blocking` and the device the
 /// parent's, if any. `problem`: of other arguments. Reads the environment, too, which sets up the
@@ -32,8 +33,9 @@ Creation creation_in(const anycclConfig_t* config, Status problem = {},
 anycclResult_t split_by(anycclComm_t comm, int color, int key, anycclComm_t* newcomm,
                         const anycclConfig_t* config, const Status& problem) noexcept;
 
-/// Gives `background` a handle, which has its result later. Returns in_progress.
-Status begin(anycclComm_t* comm, std::string name, const std::shared_ptr<Device>& device,
+/// Gives `background`, which makes the communicator with this device, a handle, which has its
+/// result later. Returns in_progress.
+Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<NewDevice> device,
              std::shared_ptr<Background> background);
 
 /// Returns the team of `comm`, which lives while the caller has it, also if another thread aborts

@@ -23,9 +23,8 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
   if (newcomm != nullptr) *newcomm = nullptr;
   const auto [own_name, settings, blocking, device] = creation_in(config, std::move(problem), comm);
   const std::string name = own_name.empty() ? comm->name : own_name;
-  const auto job = [=, settings = settings]() -> Result<CommPtr> {
-    return make(parent->first(), name, settings);
-  };
+  const auto job = NewDevice::with_queues(
+      [=, settings = settings] { return make(parent->first(), name, settings); }, device);
   if (!blocking && newcomm != nullptr) {
     ANYCCL_TRY(const auto sequence, CallSequence::begin_for_job(parent->first()));
     auto background = Background::start(
@@ -35,7 +34,10 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
           sequence->end();
           return made;
         },
-        std::move(when_aborted));
+        [when_aborted = std::move(when_aborted), device = device] {
+          if (when_aborted) when_aborted();
+          device->abandon();
+        });
     {
       const std::lock_guard lock(comm->mutex);
       comm->background.made = background;
@@ -44,7 +46,7 @@ Status derive(anycclComm_t comm, anycclComm_t* newcomm, const anycclConfig_t* co
   }
   const auto place = [=, device = device]() -> Status {
     ANYCCL_TRY(CommPtr made, job());
-    if (made != nullptr) *newcomm = make_handle(std::move(made), name, device);
+    if (made != nullptr) *newcomm = make_handle(std::move(made), name, *device);
     return {};
   };
   if (!in_group()) return place();

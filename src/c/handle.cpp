@@ -1,6 +1,17 @@
 #include "c/handle.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
+#include "c/device/new_device.hpp"
+
+void anycclComm::set(anyccl::CommPtr made) {
+  agreement = nullptr;
+  team = made == nullptr ? nullptr : std::make_shared<anyccl::Team>(made);
+  comm = std::move(made);
+  if (device.made != nullptr) device.queues = std::exchange(device.made, nullptr)->queues();
+  if (comm != nullptr && stage == Stage::used) open.store(true, std::memory_order_seq_cst);
+}
 
 namespace anyccl {
 namespace {

@@ -20,6 +20,7 @@
 
 namespace anyccl {
 class DeviceQueues;
+class NewDevice;
 
 /// Work of other threads.
 struct UnderWay {
@@ -30,6 +31,7 @@ struct UnderWay {
 struct UsedDevice {
   int number = 0;                        ///< The program's number of it.
   std::shared_ptr<DeviceQueues> queues;  ///< Its calls are done by copies if this is null.
+  std::shared_ptr<NewDevice> made;       ///< It comes with the communicator; null: it has come.
 };
 }  // namespace anyccl
 
@@ -45,17 +47,12 @@ struct anycclWindow {
 struct anycclComm {
   /// Gives the handle a communicator, with a new team, and opens it for calls unless its end has
   /// begun. With the mutex. Null: no thread is in a call, see await_calls().
-  void set(anyccl::CommPtr made) {
-    agreement = nullptr;
-    team = made == nullptr ? nullptr : std::make_shared<anyccl::Team>(made);
-    comm = std::move(made);
-    if (comm != nullptr && stage == Stage::used) open.store(true, std::memory_order_seq_cst);
-  }
+  void set(anyccl::CommPtr made);
 
-  /// From now on calls take memory of the device; null: of none. No thread is in a call.
-  void set_device(const std::shared_ptr<anyccl::Device>& used) {
-    copies = used == nullptr ? nullptr : std::make_shared<anyccl::DeviceCopies>(used);
-    device.number = used == nullptr ? 0 : used->number();
+  /// From now on calls take memory of its device; null: of none. No thread is in a call.
+  void set_device(std::shared_ptr<anyccl::DeviceCopies> used) {
+    copies = std::move(used);
+    device.number = copies == nullptr ? 0 : copies->device().number();
   }
 
   /// Whether it belongs to the parent of this process: a thread of that may have held the mutex at

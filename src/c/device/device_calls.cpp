@@ -313,7 +313,7 @@ anycclResult_t anycclCommSetDevice(anycclComm_t comm, int device) {
     if (device != ANYCCL_NO_DEVICE) {
       ANYCCL_TRY(used, open_device(device));
     }
-    comm->set_device(used);
+    comm->set_device(used == nullptr ? nullptr : std::make_shared<DeviceCopies>(used));
     return {};
   });
 }

@@ -71,6 +71,16 @@ anycclResult_t anycclCommUseDeviceQueues(anycclComm_t comm) {
   });
 }
 
+anycclResult_t anycclWorkGetDevice(anycclWork_t work, int* device) {
+  return guarded(nullptr, [&]() -> Status {
+    ANYCCL_CHECK(need(work, "work"));
+    ANYCCL_CHECK(need(device, "device"));
+    const auto* const queued = dynamic_cast<EnqueuedOperation*>(work->operation.get());
+    *device = queued == nullptr ? ANYCCL_NO_DEVICE : queued->device().number();
+    return {};
+  });
+}
+
 anycclResult_t anycclWorkWaitStream(anycclWork_t work, anycclStream_t stream) {
   return guarded(nullptr, [&]() -> Status {
     ANYCCL_CHECK(need(work, "work"));
@@ -79,7 +89,8 @@ anycclResult_t anycclWorkWaitStream(anycclWork_t work, anycclStream_t stream) {
       return error(Code::invalid_usage, "stream is none of anycclStreamWrap, or was destroyed");
     ANYCCL_CHECK(work->comm->failure());
     auto* const on_device = dynamic_cast<EnqueuedOperation*>(work->operation.get());
-    if (on_device != nullptr && on_device->is_on(*stream->device) && !work->operation->done())
+    if (on_device != nullptr && &on_device->device() == stream->device.get() &&
+        !work->operation->done())
       return on_device->hold(stream->native);
     ANYCCL_CHECK(check_wait({.operation = work->operation.get()}));
     return work->comm->wait(*work->operation);

@@ -43,8 +43,8 @@ void EnqueuedOperation::awaited(std::vector<Rank>& ranks) const {
       ranks.push_back(rank);
 }
 
-bool EnqueuedOperation::is_on(const Device& device) const {
-  return &queues_->device() == &device;
+const Device& EnqueuedOperation::device() const {
+  return queues_->device();
 }
 
 Status EnqueuedOperation::hold(DeviceQueue queue) {

@@ -48,7 +48,7 @@ class EnqueuedOperation final : public DeviceWork {
   void awaited(std::vector<Rank>& ranks) const override;
   Operation& on_host() override { return *meeting_; }
   bool keeps_limit(std::chrono::milliseconds time) override;
-  bool is_on(const Device& device) const;
+  const Device& device() const;
   /// Later work of a queue of its device waits until it is complete.
   Status hold(DeviceQueue queue);
 

@@ -25,6 +25,7 @@ struct CommSettings {
   int level = -1;                ///< As ANYCCL_REPRODUCIBLE; -1: not set.
   int verify = -1;               ///< Each N-th collective, 0: none; -1: not set.
   int verify_later = -1;         ///< Whether calls do not wait for that; -1: not set.
+  int device_queues = -1;        ///< As ANYCCL_DEVICE_QUEUES; -1: not set.
   /// Time limit of operations that have none of their own; 0: none. Absent: ANYCCL_OP_TIMEOUT's.
   std::optional<std::chrono::milliseconds> time_limit;
   /// Time limit of creating the communicator, its own alone. Absent: ANYCCL_TIMEOUT's.
@@ -114,6 +115,7 @@ struct Membership : PlanningFacts {
   std::vector<std::unique_ptr<Transport>> transports;
   std::uint64_t verify = 0;         ///< Each N-th collective is verified; 0: none.
   bool verify_later = false;        ///< Callers do not wait for it.
+  bool device_queues = false;       ///< It is to have queues of devices.
   std::uint64_t verify_secret = 0;  ///< Equal on all its ranks: results must not depend on it.
   int cores_each = 1;               ///< This rank's, as Placement has it.
   std::size_t message_line_bytes = kLineBytes;  ///< As TransportSetup has it.

@@ -54,6 +54,7 @@ CommSettings inherited(const CommSettings& parent, const CommSettings& own) {
   if (own.level >= 0) all.level = own.level;
   if (own.verify >= 0) all.verify = own.verify;
   if (own.verify_later >= 0) all.verify_later = own.verify_later;
+  if (own.device_queues >= 0) all.device_queues = own.device_queues;
   if (own.time_limit) all.time_limit = own.time_limit;
   all.creation_limit = own.creation_limit;
   return all;

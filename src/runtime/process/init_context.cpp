@@ -58,6 +58,8 @@ void add_settings_of(const CommSettings& settings, const Config& config, std::st
   if (settings.verify >= 0) add_setting(text, "config->verify", std::to_string(settings.verify));
   if (settings.verify_later >= 0)
     add_setting(text, "config->verifyLater", std::to_string(settings.verify_later));
+  if (settings.device_queues >= 0)
+    add_setting(text, "config->deviceQueues", std::to_string(settings.device_queues));
 }
 
 /// Algorithms that were loaded count by their content, not by their files. A hello has room for a

@@ -115,6 +115,8 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
                                                                   : init.config.verify.each);
   m.verify_later =
       init.settings.verify_later >= 0 ? init.settings.verify_later == 1 : init.config.verify.later;
+  m.device_queues = init.settings.device_queues >= 0 ? init.settings.device_queues == 1
+                                                     : init.config.device_queues;
   m.fuses = init.config.fuses && m.verify == 0;  // each call has a verification of its own
   ANYCCL_TRY(m.verify_secret, context_key_of(group->secret, "verification"));
   ANYCCL_TRY(const std::size_t ring_bytes, ring_bytes_of(init, m.size, m.network));
@@ -129,7 +131,7 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.host = mine.host_name.data();
   m.label = fmt::format("communicator {} of {} ranks", m.name.empty() ? m.id : m.name, m.size);
   m.record_entries = init.config.record_entries;
-  m.dump_folder = init.config.dump_folder;
+  m.dump_folder = init.config.dump.folder;
   m.trace_folder = init.config.trace_folder;
   m.around = std::make_shared<JoinedComm>(group, me, links, init.config.transport, m.id);
   m.background = &background_progress();
@@ -138,7 +140,7 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   const auto comm = std::make_shared<Comm>(std::move(m));
   Process::get().add(comm);
   if (!init.config.metrics_folder.empty()) Process::get().report_in(init.config.metrics_folder);
-  if (init.config.dump_signal != 0) Process::get().dump_at(init.config.dump_signal);
+  if (init.config.dump.signal != 0) Process::get().dump_at(init.config.dump.signal);
   return comm;
 }
 
