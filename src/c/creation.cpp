@@ -35,10 +35,10 @@ Result<std::optional<std::chrono::milliseconds>> creation_limit_in(int milliseco
 }
 
 /// -1: the configuration says nothing of it.
-Result<int> verify_in(int verify, const char* field, int most) {
-  if (verify == ANYCCL_CONFIG_UNDEF_INT) return -1;
-  if (verify >= 0 && verify <= most) return verify;
-  return error(Code::invalid_argument, "config->{} is {} instead of 0 to {}", field, verify, most);
+Result<int> number_in(int number, const char* field, int most) {
+  if (number == ANYCCL_CONFIG_UNDEF_INT) return -1;
+  if (number >= 0 && number <= most) return number;
+  return error(Code::invalid_argument, "config->{} is {} instead of 0 to {}", field, number, most);
 }
 
 /// Whether calls are to wait; `usual`: where the configuration does not say so. Errors: also where
@@ -65,16 +65,18 @@ CommSettings settings_in(const anycclConfig_t& config) {
   const auto time_limit = time_limit_in(config.timeoutMs);
   const auto creation_limit = creation_limit_in(config.createTimeoutMs);
   const auto level = level_in(config.reproducible);
-  const auto verify = verify_in(config.verify, "verify", kMostVerify);
-  const auto later = verify_in(config.verifyLater, "verifyLater", 1);
+  const auto verify = number_in(config.verify, "verify", kMostVerify);
+  const auto later = number_in(config.verifyLater, "verifyLater", 1);
+  const auto queues = number_in(config.deviceQueues, "deviceQueues", 1);
   for (const Status& status :
        {chunk.status(), buffer.status(), time_limit.status(), creation_limit.status(),
-        level.status(), verify.status(), later.status()})
+        level.status(), verify.status(), later.status(), queues.status()})
     if (settings.problem.ok()) settings.problem = status;
   if (settings.problem.ok()) {
     settings.level = *level;
     settings.verify = *verify;
     settings.verify_later = *later;
+    settings.device_queues = *queues;
     settings.time_limit = *time_limit;
     settings.creation_limit = *creation_limit;
     settings.chunk_bytes = *chunk;
@@ -118,7 +120,7 @@ anycclComm_t make_handle(CommPtr comm, std::string name, const NewDevice& device
   auto* handle = new anycclComm;
   handle->name = std::move(name);
   handle->set_device(device.copies());
-  handle->device.queues = device.queues();
+  handle->device.set_queues(device.queues());
   const std::lock_guard lock(handle->mutex);
   handle->set(std::move(comm));
   return handle;
@@ -129,7 +131,7 @@ Status begin(anycclComm_t* comm, std::string name, std::shared_ptr<NewDevice> de
   auto handle = std::make_unique<anycclComm>();
   handle->name = std::move(name);
   handle->set_device(device->copies());
-  handle->device.made = std::move(device);
+  handle->device.coming = std::move(device);
   handle->blocking = false;
   handle->background.own = std::move(background);
   *comm = handle.release();

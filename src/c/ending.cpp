@@ -38,7 +38,8 @@ void free_comm(anycclComm& handle) {
   const std::shared_ptr<Agreement> agreement = std::move(handle.agreement);
   const std::shared_ptr<Team> team = std::move(handle.team);
   const CommPtr comm = std::move(handle.comm);
-  const std::shared_ptr<DeviceQueues> queues = std::move(handle.device.queues);
+  const std::shared_ptr<DeviceQueues> queues = handle.device.owned;
+  handle.device.set_queues(nullptr);
   const std::shared_ptr<DeviceCopies> copies = std::move(handle.copies);
   lock.unlock();
 }

@@ -9,7 +9,7 @@ void anycclComm::set(anyccl::CommPtr made) {
   agreement = nullptr;
   team = made == nullptr ? nullptr : std::make_shared<anyccl::Team>(made);
   comm = std::move(made);
-  if (device.made != nullptr) device.queues = std::exchange(device.made, nullptr)->queues();
+  if (device.coming != nullptr) device.set_queues(std::exchange(device.coming, nullptr)->queues());
   if (comm != nullptr && stage == Stage::used) open.store(true, std::memory_order_seq_cst);
 }
 

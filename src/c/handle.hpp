@@ -30,8 +30,15 @@ struct UnderWay {
 /// The device of a communicator.
 struct UsedDevice {
   int number = 0;                        ///< The program's number of it.
-  std::shared_ptr<DeviceQueues> queues;  ///< Its calls are done by copies if this is null.
-  std::shared_ptr<NewDevice> made;       ///< It comes with the communicator; null: it has come.
+  /// From now on calls are done in them. Other threads may be in calls.
+  void set_queues(std::shared_ptr<DeviceQueues> made) {
+    owned = std::move(made);
+    queues.store(owned.get(), std::memory_order_release);  // pairs with the acquire in is_queued()
+  }
+
+  std::atomic<DeviceQueues*> queues{nullptr};  ///< Its calls are done by copies if this is null.
+  std::shared_ptr<DeviceQueues> owned;
+  std::shared_ptr<NewDevice> coming;  ///< It comes with the communicator; null: it has come.
 };
 }  // namespace anyccl
 

@@ -49,7 +49,7 @@ def cells(device, functions, sizes, dtypes, operators, layouts=(True, False)):
             yield Cell(device, dist.group.WORLD, numel, dtype, is_async, contiguous), function, *op
 
 
-@pytest.mark.parametrize("on_the_cpu", [None, 1])
+@pytest.mark.parametrize("on_the_cpu", [None, 1], ids=["on_devices", "one_on_the_cpu"])
 def test_reductions(on_the_cpu, tmp_path):
     """A rank may have its tensors on the CPU where others have theirs on devices."""
     def body(rank, device):
@@ -60,7 +60,7 @@ def test_reductions(on_the_cpu, tmp_path):
     run_on_devices(RANKS, tmp_path, body, most_us=30)
 
 
-@pytest.mark.parametrize("on_the_cpu", [None, 1])
+@pytest.mark.parametrize("on_the_cpu", [None, 1], ids=["on_devices", "one_on_the_cpu"])
 def test_moves(on_the_cpu, tmp_path):
     def body(rank, device):
         device = torch.device("cpu") if rank == on_the_cpu else device
@@ -149,6 +149,11 @@ def test_futures(tmp_path):
         options.asyncOp = False
         done = dist.group.WORLD.allreduce([x], options).get_future()
         assert done.then(lambda f: f.value()[0] + 1).wait().cpu().eq(7).all()
+    run_on_devices(2, tmp_path, body)
+
+
+def test_a_future_of_a_call_that_fails(tmp_path):
+    def body(rank, device):
         failed = dist.all_reduce(torch.ones(3, device=device), async_op=True, op=[dist.ReduceOp.MAX, dist.ReduceOp.SUM][rank])
         with pytest.raises(RuntimeError, match="anyccl: "):
             failed.get_future().wait()

@@ -28,13 +28,15 @@ std::optional<std::vector<at::Tensor>> recorded(const char* title, at::TensorLis
   return title == nullptr ? std::nullopt : std::make_optional(tensors.vec());
 }
 
-/// The communicator has this device from now on, unless it is the CPU. Refuses a second one.
-void use_device(SharedComm& comm, const Job& job, c10::Device device) {
-  if (device.is_cpu()) return;
-  const c10::Device used = comm.use_device(device, job.name(), deadline_after(job.timeout));
-  if (used != device)
-    refuse(job.name(), "the tensor is on " + device.str() + ", and this group has had tensors on " +
-                           used.str() + "; tensors of a group are on one device and on the CPU");
+/// The communicator has the device of the job from now on, unless it is the CPU. Refuses a second
+/// one.
+void use_device(SharedComm& comm, const Job& job) {
+  if (job.device.is_cpu()) return;
+  const c10::Device used = comm.use_device(job.device, job.name(), deadline_after(job.timeout));
+  if (used != job.device)
+    refuse(job.name(), "the tensor is on " + job.device.str() +
+                           ", and this group has had tensors on " + used.str() +
+                           "; tensors of a group are on one device and on the CPU");
 }
 
 /// The operator of a call with PREMUL_SUM, while it is called.
@@ -210,7 +212,7 @@ const char* Backend::profiler_title(const char* title) const {
 
 std::shared_ptr<Operation> Backend::operation_of(Job& job, at::TensorList inputs,
                                                  at::TensorList outputs) {
-  auto operation = std::make_shared<Operation>(core_->executor, job.name());
+  auto operation = std::make_shared<Operation>(core_->executor, job.name(), job.device);
   for (const at::Tensor& tensor : inputs) operation->keep(tensor);
   for (const at::Tensor& tensor : outputs) operation->keep(tensor);
   for (const at::Tensor& tensor : job.memory.temporaries()) operation->keep(tensor);
@@ -273,10 +275,39 @@ void Backend::run(Job& job, at::TensorList inputs, at::TensorList outputs) {
   if (const std::exception_ptr error = rest->error()) std::rethrow_exception(error);
 }
 
+void Backend::run_in_stream(Job& job, at::TensorList inputs, at::TensorList outputs) {
+  const std::vector<CopyBack> copies = std::exchange(job.memory.copies(), {});
+  const auto operation = operation_of(job, inputs, outputs);
+  comm().with(job.name(), [&](anycclComm_t comm) {
+    const Factor factor(job, comm);
+    issue(job, comm, *operation);
+  });
+  try {
+    if (!operation->is_in_queues()) operation->wait(std::chrono::milliseconds{0});
+    if (const std::exception_ptr error = operation->error()) std::rethrow_exception(error);
+    operation->hold_current_stream();
+  } catch (...) {
+    open_.add(operation), operation->abandon();
+    throw;
+  }
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  for (const CopyBack& copy : copies) copy.to.copy_(copy.from);
+}
+
+void Backend::use_queues(const Job& job) {
+  comm().use_queues(job.name(), [&] {
+    Job meeting("anyccl:barrier", c10d::OpType::BARRIER, job.timeout, false, &open_);
+    meeting.add_call(anycclCollBarrier, c10::ScalarType::Byte);
+    run(meeting, {}, {});
+  });
+}
+
 Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList outputs) {
-  const c10::Device device = common_device(job.name(), inputs, outputs);
-  use_device(comm(), job, device);
-  const CurrentStream stream(job.name(), device);
+  job.device = common_device(job.name(), inputs, outputs);
+  use_device(comm(), job);
+  const bool is_on_device = !job.device.is_cpu();
+  if (is_on_device && !c10d::isP2POp(job.type)) use_queues(job);
+  const CurrentStream stream(job.name(), job.device);
   for (anycclCall_t& call : job.calls) call.stream = stream.get();
   const std::uint64_t sequence = c10d::isP2POp(job.type)
                                      ? sequence_.load(std::memory_order_relaxed)
@@ -286,7 +317,10 @@ Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList 
   if (!job.async) {
     auto work = c10::make_intrusive<DoneWork>(rank_, job.type, title, recorded(title, inputs),
                                               sequence, timed, outputs);
-    run(job, inputs, outputs);
+    if (is_on_device && comm().has_queues())
+      run_in_stream(job, inputs, outputs);
+    else
+      run(job, inputs, outputs);
     work->end();
     return work;
   }
@@ -309,7 +343,9 @@ Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList 
 Backend::WorkPtr Backend::endCoalescing() {
   const auto parts = coalescing_.take();
   if (!parts) refuse("end_coalescing", "there was no start_coalescing in this thread");
-  const auto operation = std::make_shared<Operation>(core_->executor, "coalesced");
+  const c10::Device device =
+      parts->empty() ? c10::Device(c10::kCPU) : parts->front().operation->device();
+  const auto operation = std::make_shared<Operation>(core_->executor, "coalesced", device);
   Tensors outputs;
   for (const Coalescing::Part& part : *parts) {
     operation->add(part.operation);

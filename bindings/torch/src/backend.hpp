@@ -35,6 +35,7 @@ struct Job {
   const c10d::OpType type;
   const std::chrono::milliseconds timeout;
   const bool async;
+  c10::Device device = c10::kCPU;  // of all its tensors
   Memory memory;
   c10::SmallVector<anycclCall_t, 1> calls;
   std::forward_list<anycclCollConfig_t> configs;  // of calls
@@ -233,6 +234,11 @@ class Backend final : public c10d::Backend {
   /// this returns, its tensors maybe later.
   WorkPtr start(Job& job, at::TensorList inputs, at::TensorList outputs);
   void run(Job& job, at::TensorList inputs, at::TensorList outputs);
+  /// As run(), where calls may be in queues of the device: then its current stream waits, and not
+  /// the caller.
+  void run_in_stream(Job& job, at::TensorList inputs, at::TensorList outputs);
+  /// Before the first collective on a device.
+  void use_queues(const Job& job);
   static void issue(const Job& job, anycclComm_t comm, Operation& operation);
   std::shared_ptr<Operation> operation_of(Job& job, at::TensorList inputs, at::TensorList outputs);
   /// Adds one send or receive to `job`, and starts it.

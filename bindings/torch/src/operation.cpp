@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "anyccl/device.h"
 #include "devices.hpp"
 #include "errors.hpp"
 #include "waiting.hpp"
@@ -80,6 +81,7 @@ bool Operation::may_write(const at::Tensor& tensor, bool by_copies) const {
   for (const CopyBack& copy : copies_)
     if (may_overlap(copy.to, tensor)) return true;
   if (by_copies) return false;
+  const std::lock_guard lock(mutex_);
   for (const auto& [from, to] : written_)
     if (from < end_of(tensor) && begin_of(tensor) < to) return true;
   return false;
@@ -125,6 +127,42 @@ void OpenOperations::finish_before(const at::Tensor& tensor, bool is_copied) {
 
 Operation::~Operation() {
   for (const anycclWork_t work : works_) anycclWorkFree(work);
+}
+
+bool Operation::is_in_queues() const {
+  const auto is_queued = [](anycclWork_t work) {
+    int device = ANYCCL_NO_DEVICE;
+    return anycclWorkGetDevice(work, &device) == anycclSuccess && device != ANYCCL_NO_DEVICE;
+  };
+  return copies_.empty() && works_.size() + parts_.size() > 0 &&
+         std::all_of(works_.begin(), works_.end(), is_queued) &&
+         std::all_of(parts_.begin(), parts_.end(),
+                     [](const auto& part) { return part->is_in_queues(); });
+}
+
+void Operation::hold_current_stream() const {
+  const CurrentStream stream(name_, device_);
+  for (const anycclWork_t work : works_) check(anycclWorkWaitStream(work, stream.get()), name_);
+  for (const auto& part : parts_) part->hold_current_stream();
+}
+
+/// Nothing of it is left to do but in the library.
+bool Operation::is_released() const {
+  const std::lock_guard lock(mutex_);
+  return released_;
+}
+
+void Operation::release_tensors() {
+  std::vector<at::Tensor> kept;  // freed without the lock
+  std::vector<c10::Storage> memory;
+  {
+    const std::lock_guard lock(mutex_);
+    kept.swap(kept_);
+    memory.swap(memory_);
+    written_.clear();
+    released_ = true;
+  }
+  for (const auto& part : parts_) part->release_tensors();
 }
 
 bool Operation::poll() {
@@ -274,7 +312,7 @@ void Operation::settle() {
 
 void Operation::abandon() noexcept {
   try {
-    if (!poll()) watch();
+    if (!poll() && !is_released()) watch();
   } catch (...) {
     // Out of memory: the library still completes it, but results that no one reads are not copied.
   }

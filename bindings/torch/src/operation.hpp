@@ -28,8 +28,8 @@ void copy_back(const std::vector<CopyBack>& copies);
 /// Any thread may call anything. No tensor is released while a lock is held.
 class Operation : public std::enable_shared_from_this<Operation> {
  public:
-  Operation(std::shared_ptr<Executor> executor, const char* name)
-      : executor_(std::move(executor)), name_(name) {}
+  Operation(std::shared_ptr<Executor> executor, const char* name, c10::Device device)
+      : executor_(std::move(executor)), name_(name), device_(device) {}
   ~Operation();
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -52,7 +52,16 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Whether it may write, or with `by_copies` copy results, to memory of `tensor`.
   bool may_write(const at::Tensor& tensor, bool by_copies) const;
   bool has_copies() const { return !copies_.empty(); }
+  /// The device of its tensors.
+  c10::Device device() const { return device_; }
   bool is_finished() const { return finished_.load(std::memory_order_acquire); }
+  /// It is in queues of a device, which streams can wait for, and has nothing to copy.
+  bool is_in_queues() const;
+  /// Later work of the device's current stream waits until it is complete; not the caller, if it is
+  /// in queues. Throws if the group has failed.
+  void hold_current_stream() const;
+  /// Frees the tensors that it keeps: later users of their memory come after it in a stream.
+  void release_tensors();
   /// Called once, when it is complete: soon after if it is watched, else at the next poll or wait.
   void at_end(std::function<void()> fn) { ends_.push_back(std::move(fn)); }
 
@@ -82,6 +91,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
  private:
   static bool await(anycclWork_t work, Clock::time_point deadline);
   void wait_to_the_end();
+  bool is_released() const;
   /// Takes the first error of the complete works, or copies results back; then calls the functions
   /// of at_end(). Only the first call does it.
   void finish();
@@ -90,6 +100,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   const std::shared_ptr<Executor> executor_;
   const char* const name_;
+  const c10::Device device_;
   std::chrono::milliseconds limit_{0};
   std::vector<anycclWork_t> works_;
   std::vector<std::shared_ptr<Operation>> parts_;
@@ -101,8 +112,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   const Clock::time_point begun_ = Clock::now();
   Clock::time_point ended_;
 
-  mutable std::mutex mutex_;  // of finish(), and of the members below
-  bool watched_ = false;
+  mutable std::mutex mutex_;  // of finish(), written_, and of the members below
+  bool watched_ = false, released_ = false;
   std::exception_ptr error_;
   std::vector<Promise> promises_;
   std::atomic<bool> finished_ =

@@ -1,5 +1,6 @@
 #include "shared_comm.hpp"
 
+#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -42,6 +43,7 @@ anycclConfig_t in_background(const Numbers& numbers) {
   config.reproducible = numbers.reproducible;
   config.verify = numbers.verify;
   config.verifyLater = numbers.verify_later;
+  config.deviceQueues = 0;  // the first tensor tells the device: see use_queues()
   return config;
 }
 
@@ -149,6 +151,26 @@ c10::Device SharedComm::use_device(c10::Device device, std::string_view name,
   check(anycclCommSetDevice(comm_.load(), device.index()), name);
   device_ = device;
   return device;
+}
+
+void SharedComm::use_queues(std::string_view name, const std::function<void()>& meet) {
+  if (queues_.load() != Queues::unasked) return;
+  const char* const wanted = std::getenv("ANYCCL_DEVICE_QUEUES");  // the library has checked it
+  Queues found = Queues::none;
+  if (wanted != nullptr && std::string_view(wanted) == "1") {
+    meet();
+    with(name, [&](anycclComm_t comm) {
+      const anycclResult_t result = anycclCommUseDeviceQueues(comm);
+      if (result == anycclUnsupported) {
+        TORCH_WARN("anyccl: calls on ", device_.load(),
+                   " go by copies to the host: ", anycclGetLastError(comm));
+        return;
+      }
+      check(result, name);
+      found = Queues::used;
+    });
+  }
+  queues_.store(found);
 }
 
 anycclResult_t SharedComm::error() {

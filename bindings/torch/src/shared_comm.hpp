@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -64,6 +65,11 @@ class SharedComm {
   /// it waits until no other thread is in a call on it; throws after `deadline`, as an error of
   /// `name`, if there is no such device, and what signals raise. Not within with().
   c10::Device use_device(c10::Device device, std::string_view name, Clock::time_point deadline);
+  /// Collective, before the first collective on the device: calls run in its queues from now on, if
+  /// ANYCCL_DEVICE_QUEUES=1 asks for it and all ranks have such. `meet` returns when all ranks have
+  /// come to this. Throws if the group has failed.
+  void use_queues(std::string_view name, const std::function<void()>& meet);
+  bool has_queues() const { return queues_.load(std::memory_order_acquire) == Queues::used; }
 
   /// Returns the code of the communicator's failure, also after its end; Success or InProgress if
   /// there is none.
@@ -108,6 +114,8 @@ class SharedComm {
   std::atomic<anycclResult_t> ended_with_ = anycclSuccess;
   // Pairs with nothing: it changes once, while there is one user, and is looked at again then.
   std::atomic<c10::Device> device_ = c10::Device(c10::kCPU);
+  enum class Queues : std::uint8_t { unasked, none, used };
+  std::atomic<Queues> queues_ = Queues::unasked;
   std::timed_mutex closing_;
 };
 

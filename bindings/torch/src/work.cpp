@@ -56,11 +56,19 @@ bool PendingWork::isSuccess() const {
 }
 
 std::vector<at::Tensor> PendingWork::result() {
-  TORCH_CHECK(operation_->poll(), "anyccl: the result is available once the work has completed");
+  TORCH_CHECK(operation_->is_in_queues() || operation_->poll(),
+              "anyccl: the result is available once the work has completed");
   return outputs_;
 }
 
+/// Without a time limit the current stream waits for what is in queues, and not the caller.
 bool PendingWork::wait(std::chrono::milliseconds timeout) {
+  if (timeout == kNoTimeout && !operation_->is_finished() && operation_->is_in_queues()) {
+    operation_->hold_current_stream();
+    operation_->release_tensors();
+    synchronize();
+    return true;
+  }
   if (!operation_->wait(timeout)) throw_timed_out(timeout, opType_, awaited_text());
   synchronize();  // torch forgets it
   if (const std::exception_ptr error = operation_->error()) std::rethrow_exception(error);
@@ -78,7 +86,13 @@ c10::intrusive_ptr<c10::ivalue::Future> PendingWork::getFuture() {
     future_ = future_of_tensors(devices_of(outputs_));
   }
   synchronize();  // torch forgets the work, for whoever has the future waits for that
-  operation_->watch({future_, outputs_});
+  if (operation_->is_in_queues()) {  // so callbacks are put into streams now
+    const PoolStream stream(operation_->device());
+    operation_->hold_current_stream();
+    future_->markCompleted(c10::IValue(outputs_));
+  } else {
+    operation_->watch({future_, outputs_});
+  }
   return future_;
 }
 

@@ -25,21 +25,23 @@ void add_queued(const Call& call, anycclComm_t handle, anycclStream_t stream) {
 
 Result<bool> is_queued(const Call& call, const BufferShape& shape, anycclComm& handle,
                        anycclStream_t stream) {
-  if (handle.device.queues == nullptr || call.is_point_to_point()) return false;
+  DeviceQueues* const queues = handle.device.queues.load(std::memory_order_acquire);
+  if (queues == nullptr || call.is_point_to_point()) return false;
   Comm& comm = *handle.comm;
   const auto is_for_them = is_for_queues(*handle.copies, call, shape, comm.rank(), comm.size());
   ANYCCL_CHECK(end_after(is_for_them.status(), comm));
   if (!*is_for_them) return false;
   if (stream != nullptr && !is_of_device(stream))
     return refuse(*handle.copies, "a stream of anycclStreamCreate");
-  return handle.device.queues->takes(call);
+  return queues->takes(call);
 }
 
 Result<std::shared_ptr<Operation>> put_into_queues(const Call& call, anycclComm& handle,
                                                    anycclStream_t stream, bool is_followed,
                                                    const Deadline& until) {
   handle.background_progress = true;
-  auto put = handle.device.queues->put(call, queue_of(stream), is_followed, until);
+  auto put = handle.device.queues.load(std::memory_order_relaxed)
+                 ->put(call, queue_of(stream), is_followed, until);
   if (put.status().code() == Code::in_progress) return put.status();
   ANYCCL_CHECK(end_after(put.status(), *handle.comm));
   ANYCCL_CHECK(end_after(background_progress().add(handle.comm), *handle.comm));
@@ -65,8 +67,9 @@ anycclResult_t anycclCommUseDeviceQueues(anycclComm_t comm) {
     ANYCCL_CHECK(need_no_group("anycclCommUseDeviceQueues"));
     ANYCCL_CHECK(check_wait({.comm = comm->comm.get()}));
     ANYCCL_CHECK(comm->comm->failure());
-    if (comm->device.queues != nullptr || comm->comm->size() == 1) return {};
-    ANYCCL_TRY(comm->device.queues, DeviceQueues::make(comm->comm, comm->copies));
+    if (comm->device.queues.load() != nullptr || comm->comm->size() == 1) return {};
+    ANYCCL_TRY(auto made, DeviceQueues::make(comm->comm, comm->copies));
+    comm->device.set_queues(std::move(made));
     return {};
   });
 }
