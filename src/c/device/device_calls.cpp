@@ -216,7 +216,7 @@ Result<std::shared_ptr<Operation>> issue_on_device(const Call& call, anycclComm_
   ANYCCL_CHECK(check_device_of(stream, *handle));
   ANYCCL_TRY(const BufferShape shape, shape_of(call, *handle->comm));
   ANYCCL_TRY(const bool queued, is_queued(call, shape, *handle, stream));
-  if (queued) return put_into_queues(call, *handle, stream, false);
+  if (queued) return issue_into_queues(call, *handle, stream);
   ANYCCL_TRY(auto staged, stage_right(call, shape, *handle, stream));
   if (staged == nullptr) return std::shared_ptr<Operation>();
   return issue_staged(std::move(staged), handle->comm);
@@ -266,7 +266,7 @@ Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls,
     if (!queued.ok()) {
       issued.emplace_back(queued.status());
     } else if (*queued) {
-      issued.push_back(put_into_queues(calls[i], *handle, streams[i], false));
+      issued.push_back(issue_into_queues(calls[i], *handle, streams[i]));
     } else {
       issued.emplace_back(Status(Code::internal, "it is issued below"));
       others.push_back(calls[i]);

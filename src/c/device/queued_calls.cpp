@@ -10,15 +10,32 @@
 namespace anyccl {
 namespace {
 
-/// It is put there at the end of the group, which waits for it if it has no stream.
+/// `follower` and `until`: see DeviceQueues::put().
+Result<std::shared_ptr<EnqueuedOperation>> put_into_queues(const Call& call, anycclComm& handle,
+                                                           DeviceQueue queue, Follower follower,
+                                                           const Deadline& until = {}) {
+  handle.background_progress = true;
+  auto put =
+      handle.device.queues.load(std::memory_order_relaxed)->put(call, queue, follower, until);
+  if (put.status().code() == Code::in_progress) return put.status();
+  ANYCCL_CHECK(end_after(put.status(), *handle.comm));
+  ANYCCL_CHECK(end_after(background_progress().add(handle.comm), *handle.comm));
+  return put;
+}
+
+/// It is put there at the end of the group, which waits for it if it has no stream. A stream waits
+/// for it when all calls of the group are there: several may have one stream, also of several ranks.
 void add_queued(const Call& call, anycclComm_t handle, anycclStream_t stream) {
-  const auto operation = std::make_shared<std::shared_ptr<Operation>>();
+  const auto operation = std::make_shared<std::shared_ptr<EnqueuedOperation>>();
+  const DeviceQueue queue = queue_of(stream);
   add_to_group(handle, [=]() -> Status {
-    ANYCCL_TRY(*operation, put_into_queues(call, *handle, stream, stream != nullptr));
+    ANYCCL_TRY(*operation, put_into_queues(call, *handle, queue, Follower::next_call));
     return {};
   });
-  if (stream != nullptr) return;
-  add_after_group([=, comm = handle->comm]() -> Status { return comm->wait(**operation); });
+  add_after_group([=, comm = handle->comm, waits = stream == nullptr]() -> Status {
+    if (*operation == nullptr) return {};  // an error of the group
+    return waits ? comm->wait(**operation) : (*operation)->hold(queue);
+  });
 }
 
 }  // namespace
@@ -36,22 +53,17 @@ Result<bool> is_queued(const Call& call, const BufferShape& shape, anycclComm& h
   return queues->takes(call);
 }
 
-Result<std::shared_ptr<Operation>> put_into_queues(const Call& call, anycclComm& handle,
-                                                   anycclStream_t stream, bool is_followed,
-                                                   const Deadline& until) {
-  handle.background_progress = true;
-  auto put = handle.device.queues.load(std::memory_order_relaxed)
-                 ->put(call, queue_of(stream), is_followed, until);
-  if (put.status().code() == Code::in_progress) return put.status();
-  ANYCCL_CHECK(end_after(put.status(), *handle.comm));
-  ANYCCL_CHECK(end_after(background_progress().add(handle.comm), *handle.comm));
-  return std::shared_ptr<Operation>(*std::move(put));
+Result<std::shared_ptr<Operation>> issue_into_queues(const Call& call, anycclComm& handle,
+                                                     anycclStream_t stream) {
+  ANYCCL_TRY(auto put, put_into_queues(call, handle, queue_of(stream), Follower::none));
+  return std::shared_ptr<Operation>(std::move(put));
 }
 
 Status run_queued(const Call& call, anycclComm_t handle, anycclStream_t stream,
                   Comm::Handover* handover) {
   if (in_group()) return add_queued(call, handle, stream), Status();
-  ANYCCL_TRY(auto operation, put_into_queues(call, *handle, stream, stream != nullptr,
+  ANYCCL_TRY(auto operation, put_into_queues(call, *handle, queue_of(stream),
+                                             stream == nullptr ? Follower::none : Follower::program,
                                              handover == nullptr ? Deadline() : handover->until()));
   if (handover != nullptr) return wait_or_hand_over(std::move(operation), *handle->comm, *handover);
   return stream == nullptr ? handle->comm->wait(*operation) : Status();

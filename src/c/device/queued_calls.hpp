@@ -10,10 +10,9 @@ namespace anyccl {
 /// Whether it is done in queues of the device. Errors: of its buffers, stream and arguments.
 Result<bool> is_queued(const Call& call, const BufferShape& shape, anycclComm& handle,
                        anycclStream_t stream);
-/// Puts such a call there. `is_followed` and `until`: see DeviceQueues::put().
-Result<std::shared_ptr<Operation>> put_into_queues(const Call& call, anycclComm& handle,
-                                                   anycclStream_t stream, bool is_followed,
-                                                   const Deadline& until = {});
+/// Puts such a call there; no stream waits for it.
+Result<std::shared_ptr<Operation>> issue_into_queues(const Call& call, anycclComm& handle,
+                                                     anycclStream_t stream);
 /// Runs such a call, or adds it to the group: with a stream it is left to the queues, unless the
 /// caller has a time for it. Without one the caller waits, and the default stream does not: ranks
 /// that share a device share that, and it would wait for one before it has come to the other.

@@ -154,11 +154,11 @@ Result<std::byte*> DeviceQueues::scratch(std::size_t bytes) {
 }
 
 Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put(const Call& call, DeviceQueue program,
-                                                             bool is_followed,
+                                                             Follower follower,
                                                              const Deadline& until) {
   for (;;) {  // whoever waits for the turn must not hold up the thread that has it
     ANYCCL_CHECK(Meetings(*comm_).await_turn(call, until));
-    auto put = put_in_turn(call, program, is_followed);
+    auto put = put_in_turn(call, program, follower);
     if (put.status().code() != Code::in_progress) return put;
   }
 }
@@ -166,7 +166,7 @@ Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put(const Call& call, D
 /// Errors: besides, in_progress, if it is another thread's turn; nothing is done then.
 Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put_in_turn(const Call& call,
                                                                      DeviceQueue program,
-                                                                     bool is_followed) {
+                                                                     Follower follower) {
   const std::lock_guard lock(mutex_);
   ANYCCL_CHECK(comm_->failure());
   ANYCCL_TRY(const auto prepared, plan(call));
@@ -189,7 +189,8 @@ Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put_in_turn(const Call&
   const Status status = put_commands(call, *prepared, scratch, program, *operation, waits);
   put_end(*operation);
   operation->set_enqueued(std::move(waits));
-  if (is_followed && status.ok()) ANYCCL_CHECK(operation->hold(program));
+  if (follower != Follower::none && status.ok())
+    ANYCCL_CHECK(operation->hold(follower == Follower::program ? program : state_.out));
   if (status.ok()) return operation;
   return comm_->failure().ok() ? fail_by_device(*comm_, status) : comm_->failure();
 }

@@ -15,6 +15,13 @@
 
 namespace anyccl {
 
+/// What waits for the end of a call in queues.
+enum class Follower : std::uint8_t {
+  none,
+  program,    ///< The queue of the program.
+  next_call,  ///< The first thing that the next call of the communicator reads.
+};
+
 /// The queues of one rank of a communicator, its wires to the peers, and the plans of calls there.
 ///
 /// Threads: any. Calls are in the queues in the order in which they have got their places among the
@@ -33,11 +40,10 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   /// Whether such a call is done in queues, on all ranks. Errors: of its arguments.
   Result<bool> takes(const Call& call);
   /// Puts the call, whose buffers are the device's or pinned, into the queues, after what `program`
-  /// has by now; `is_followed`: later work of `program` waits for it. Waits while queues are full.
-  /// Errors: of its arguments, invalid_usage, if `program` is recorded, and in_progress, if another
+  /// has by now, and before what the follower does later. Waits while queues are full. Errors: of its arguments, invalid_usage, if `program` is recorded, and in_progress, if another
   /// thread is in a CallSequence at `until`, before anything is done; else the communicator fails.
   Result<std::shared_ptr<EnqueuedOperation>> put(const Call& call, DeviceQueue program,
-                                                 bool is_followed, const Deadline& until = {});
+                                                 Follower follower, const Deadline& until = {});
 
   Comm& comm() const { return *comm_; }
   Device& device() const { return copies_->device(); }
@@ -66,7 +72,7 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   Result<std::shared_ptr<const PreparedCall>> plan(const Call& call);
   Result<std::byte*> scratch(std::size_t bytes);
   Result<std::shared_ptr<EnqueuedOperation>> put_in_turn(const Call& call, DeviceQueue program,
-                                                         bool is_followed);
+                                                         Follower follower);
   Status make_room(std::uint32_t commands);
   Status await(DeviceMoment moment) const;
   Status put_commands(const Call& call, const PreparedCall& prepared, std::byte* scratch,
