@@ -1,10 +1,13 @@
 // Collectives in queues of devices: the bytes are those of the host, whatever is late, and nothing
 // of the host waits.
 
+#include "framework/device/device_queues.hpp"
+
 #include <barrier>
 #include <chrono>
 #include <thread>
 
+#include "c/handle.hpp"
 #include "device/device_trial.hpp"
 #include "device/in_queues.hpp"
 #include "support/effort.hpp"
@@ -175,6 +178,28 @@ TEST(DeviceQueues, groups_and_batches_have_calls_in_queues_beside_others) {
     EXPECT_EQ(floats_on(sum), Floats{9});
     EXPECT_EQ(host_sum, Floats{2});
   });
+}
+
+/// The slots of a rank that uses queues of device 0 from now on.
+DeviceSlots* slots_on_one_device(Communicator& comm) {
+  EXPECT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+  use_queues(comm);
+  return comm.handle()->device.queues.load()->wires().device_slots();
+}
+
+TEST(DeviceQueues, slots_of_ranks_with_one_device_are_used_again_by_later_communicators) {
+  const CurrentDevice device(0);
+  std::byte* first = nullptr;
+  for (int round = 0; round < 3; ++round)
+    run_ranks(2, [&](Communicator& comm) {
+      DeviceSlots* const slots = slots_on_one_device(comm);
+      ASSERT_NE(slots, nullptr);
+      EXPECT_NE(slots->of(0), slots->of(1));
+      if (comm.rank() != Rank{0}) return;
+      std::byte* const low = std::min(slots->of(0), slots->of(1));
+      EXPECT_TRUE(round == 0 || low == first);
+      first = low;
+    });
 }
 
 }  // namespace

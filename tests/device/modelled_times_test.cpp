@@ -45,5 +45,23 @@ TEST(ModelledTimes, of_all_reduce_are_near_those_of_the_link) {
   });
 }
 
+/// Data of ranks with one device does not cross the link.
+TEST(ModelledTimes, of_ranks_with_one_device_are_below_those_of_the_link) {
+  const CurrentDevice device(0);
+  ModelledTime::find<void (*)()>("anyccl_sim_reset")();
+  run_ranks(2, [&](Communicator& comm) {
+    ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+    use_queues(comm);
+    constexpr std::size_t kMost = 16 << 20;
+    RankOnDevice rank(comm);
+    void *const in = *rank.device->allocate(kMost), *const out = *rank.device->allocate(kMost);
+    EXPECT_GE(share_of_link(rank, in, out, 4), 1.5);
+    EXPECT_GE(share_of_link(rank, in, out, 16), 2);
+    EXPECT_OK(comm.barrier().status());
+    EXPECT_OK(rank.device->release(in));
+    EXPECT_OK(rank.device->release(out));
+  });
+}
+
 }  // namespace
 }  // namespace anyccl::test

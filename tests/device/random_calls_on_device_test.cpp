@@ -7,12 +7,11 @@
 #include <new>
 
 #include "device/device_trial.hpp"
+#include "device/one_machine.hpp"
 #include "support/effort.hpp"
 
 namespace anyccl::test {
 namespace {
-
-using Settings = std::vector<std::pair<std::string, std::string>>;
 
 /// All calls of a rank are in a stream, and then in none. In queues they are in a stream.
 void make_all_calls(Communicator& comm, bool in_queues, int calls) {
@@ -61,6 +60,16 @@ TEST(RandomCallsOnDevice, are_right_with_one_hardware_queue_and_with_short_queue
 
 TEST(RandomCallsOnDevice, are_right_in_queues) {
   expect_right(effort(2, 3, 4), true, late, effort(50, 300, 10000));
+}
+
+TEST(RandomCallsOnDevice, are_right_in_queues_of_one_device_of_all) {
+  const OneMachine machine;
+  const auto settings = [&](int rank) {
+    Settings all = late(rank);
+    for (const auto& one : machine.settings()) all.push_back(one);
+    return all;
+  };
+  expect_right(effort(2, 3, 4), true, settings, effort(50, 300, 5000));
 }
 
 TEST(RandomCallsOnDevice, are_right_in_queues_that_share_one_of_the_hardware_or_are_short) {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "framework/communicator/call_sequence.hpp"
 
 namespace anyccl {
 namespace {
@@ -48,19 +47,24 @@ Result<Meetings::AllShown> Meetings::find_all(const ShownMemory& mine) {
   return all;
 }
 
+Status Meetings::exchange(std::span<const std::byte> mine, std::byte* all) {
+  Call call;
+  call.collective = Collective::all_gather;
+  call.dtype = DType::u8;
+  call.count = mine.size();
+  call.input = mine.data();
+  call.output = all;
+  return comm_.run(call);
+}
+
 /// Exchanges what came of something with all ranks.
 Status Meetings::tell_all(const Status& mine) {
   std::vector<Card> cards(static_cast<std::size_t>(comm_.me_.size));
-  Card& card = cards[uindex(comm_.me_.rank)];
+  Card card;
   card.code = static_cast<std::int32_t>(mine.code());
   mine.message().copy(card.text, kMostText);
-  Call exchange;
-  exchange.collective = Collective::all_gather;
-  exchange.dtype = DType::u8;
-  exchange.count = sizeof(Card);
-  exchange.input = reinterpret_cast<const std::byte*>(&card);
-  exchange.output = reinterpret_cast<std::byte*>(cards.data());
-  ANYCCL_CHECK(comm_.run(exchange));
+  ANYCCL_CHECK(
+      exchange(std::as_bytes(std::span(&card, 1)), reinterpret_cast<std::byte*>(cards.data())));
   for (std::size_t r = 0; r < cards.size(); ++r)
     if (cards[r].code != 0)
       return error(static_cast<Code>(cards[r].code), "rank {}: {}", r, cards[r].text);
@@ -69,7 +73,6 @@ Status Meetings::tell_all(const Status& mine) {
 
 Status Meetings::show(std::size_t read_bytes, std::size_t written_bytes, Status problem,
                       const Use& use) {
-  ANYCCL_TRY(const auto sequence, CallSequence::begin(comm_));
   const auto mine =
       problem.ok() ? show_mine(read_bytes, written_bytes) : Result<ShownMemory>(std::move(problem));
   ANYCCL_CHECK(tell_all(mine.status()));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "framework/communicator/communicator.hpp"
@@ -23,6 +24,8 @@ class Meetings {
   /// How this rank reaches its peers, for plans.
   const std::vector<Publications*>& routes() const { return comm_.routes_.publications_to; }
   using Use = std::function<Status(const AllShown&)>;
+  /// Collective: `all`, by rank, gets what each rank tells, each as many bytes.
+  Status exchange(std::span<const std::byte> mine, std::byte* all);
   /// Collective: each rank shows the others zeroed memory of these sizes, and prepares to `use` all
   /// of it. `problem`: why this rank cannot. Errors, on all ranks: those of the first that has one.
   Status show(std::size_t read_bytes, std::size_t written_bytes, Status problem, const Use& use);

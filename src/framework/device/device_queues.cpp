@@ -1,10 +1,12 @@
 #include "framework/device/device_queues.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 #include <thread>
 
 #include "base/error.hpp"
+#include "framework/communicator/call_sequence.hpp"
 #include "framework/device/issued_device_calls.hpp"
 
 namespace anyccl {
@@ -65,6 +67,8 @@ DeviceQueues::~DeviceQueues() {
     static_cast<void>(new std::shared_ptr<Comm>(comm_));
     return;
   }
+  if (wires_ != nullptr && wires_->device_slots() != nullptr && !are_slots_read())
+    wires_->device_slots()->abandon();
   wires_.reset();
   const auto scope = DeviceScope::enter(device());
   if (!scope.ok()) return;
@@ -76,6 +80,24 @@ DeviceQueues::~DeviceQueues() {
   for (const DeviceMoment moment : moments)
     if (moment != nullptr) static_cast<void>(device().drop_moment(moment));
   for (void* const memory : scratch_) static_cast<void>(device().release(memory));
+}
+
+/// Whether peers have read all that this rank has published, after a while in which they can.
+bool DeviceQueues::are_slots_read() const {
+  using namespace std::chrono_literals;
+  const std::uint32_t me = uindex(comm_->rank());
+  const auto is_read = [&](const QueueState::Slot& slot) {
+    return std::all_of(slot.readers.begin(), slot.readers.end(), [&](std::uint32_t reader) {
+      return WordOfRank{reader, wires_->consumed(me, reader, slot.number), slot.number + 1}
+          .is_there();
+    });
+  };
+  for (const Deadline patience = Deadline::in(1s);;) {
+    if (!comm_->failure().ok()) return false;  // then words say nothing
+    if (std::all_of(state_.slots.begin(), state_.slots.end(), is_read)) return true;
+    if (patience.passed()) return false;
+    std::this_thread::sleep_for(200us);  // nothing that a device does wakes this thread
+  }
 }
 
 /// Why this rank can have no queues.
@@ -98,12 +120,20 @@ Status DeviceQueues::problem() const {
 Result<std::shared_ptr<DeviceQueues>> DeviceQueues::make(
     const std::shared_ptr<Comm>& comm, const std::shared_ptr<DeviceCopies>& copies) {
   const auto made = std::make_shared<DeviceQueues>(comm, copies);
+  ANYCCL_TRY(const auto sequence, CallSequence::begin(*comm));
+  Meetings meetings(*comm);
+  const Status problem = made->problem();
+  ANYCCL_TRY(auto slots,
+             DeviceSlots::make(meetings, problem.ok() ? copies->shared_device() : nullptr,
+                               comm->rank(), comm->size(), Wires::slots_bytes()));
+  constexpr std::size_t kPage = 4096;  // the least that can be shown
+  const std::size_t shown = slots == nullptr ? Wires::slots_bytes() : kPage;
   const auto use = [&](const Meetings::AllShown& all) -> Status {
-    ANYCCL_TRY(made->wires_, Wires::pin(copies->shared_device(), comm->rank(), all));
+    ANYCCL_TRY(made->wires_,
+               Wires::pin(copies->shared_device(), comm->rank(), all, std::move(slots)));
     return made->make_queues();
   };
-  ANYCCL_CHECK(Meetings(*comm).show(Wires::slots_bytes(), Wires::words_bytes(comm->size()),
-                                    made->problem(), use));
+  ANYCCL_CHECK(meetings.show(shown, Wires::words_bytes(comm->size()), problem, use));
   return made;
 }
 

@@ -68,6 +68,7 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   };
   Status problem() const;
   Status make_queues();
+  bool are_slots_read() const;
   /// Returns null if it is not done in queues.
   Result<std::shared_ptr<const PreparedCall>> plan(const Call& call);
   Result<std::byte*> scratch(std::size_t bytes);

@@ -24,12 +24,14 @@ std::size_t Wires::words_bytes(int ranks) {
 }
 
 Result<std::unique_ptr<Wires>> Wires::pin(std::shared_ptr<Device> device, Rank me,
-                                          Meetings::AllShown all) {
-  std::unique_ptr<Wires> wires(new Wires(std::move(device), me, std::move(all)));
+                                          Meetings::AllShown all,
+                                          std::unique_ptr<DeviceSlots> slots) {
+  std::unique_ptr<Wires> wires(new Wires(std::move(device), me, std::move(all), std::move(slots)));
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(*wires->device_));
   const auto ranks = static_cast<std::uint32_t>(wires->all_.size());
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    ANYCCL_CHECK(wires->pin_memory(wires->all_[r].read, slots_bytes(), !wires->all_[r].is_here));
+    if (wires->slots_ == nullptr)
+      ANYCCL_CHECK(wires->pin_memory(wires->all_[r].read, slots_bytes(), !wires->all_[r].is_here));
     ANYCCL_CHECK(
         wires->pin_memory(wires->all_[r].written, words_bytes(static_cast<int>(ranks)), false));
   }

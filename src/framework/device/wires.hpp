@@ -1,6 +1,6 @@
 #pragma once
-// The wires between the devices of a communicator's ranks: slots of memory of the host, through
-// which their queues pass data on, and words, by which these queues wait for each other.
+// The wires between the devices of a communicator's ranks: slots, through which their queues pass
+// data on, and words of the host, by which these queues wait for each other.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/communicator/meetings.hpp"
+#include "framework/device/device_slots.hpp"
 #include "platform/device/device.hpp"
 
 namespace anyccl {
@@ -38,16 +39,19 @@ class Wires {
   static constexpr std::size_t slots_bytes() { return kSlots * kSlotBytes; }
   static std::size_t words_bytes(int ranks);
 
-  /// Lets queues of the device use them. Errors: device_error.
+  /// Lets queues of the device use them. `slots`: null if what the ranks show holds them. Errors:
+  /// device_error.
   static Result<std::unique_ptr<Wires>> pin(std::shared_ptr<Device> device, Rank me,
-                                            Meetings::AllShown all);
+                                            Meetings::AllShown all,
+                                            std::unique_ptr<DeviceSlots> slots);
   /// Waits until all queues of the device have done what they have.
   ~Wires();
   Wires(const Wires&) = delete;
   Wires& operator=(const Wires&) = delete;
 
   std::byte* slot(std::uint32_t rank, std::uint32_t number) const {
-    return all_[rank].read + number % kSlots * kSlotBytes;
+    std::byte* const first = slots_ == nullptr ? all_[rank].read : slots_->of(rank);
+    return first + number % kSlots * kSlotBytes;
   }
   /// For `waiter`: at least number + 1 when that publication of `publisher` is there.
   std::uint32_t* published(std::uint32_t waiter, std::uint32_t publisher,
@@ -58,6 +62,8 @@ class Wires {
   std::uint32_t* consumed(std::uint32_t owner, std::uint32_t reader, std::uint32_t number) const {
     return &pair(owner, reader).consumed[number % kSlots];
   }
+  /// Where the slots are, if not in what the ranks show; else null.
+  DeviceSlots* device_slots() const { return slots_.get(); }
   /// For this rank alone: at least the number of the last call in which all ranks have met.
   std::uint32_t* agreed() const { return &pair(me_, me_).agreed; }
   void agree(std::uint32_t call) const;
@@ -71,8 +77,12 @@ class Wires {
     std::uint32_t published[kSlots], consumed[kSlots];
     std::uint32_t agreed;
   };
-  Wires(std::shared_ptr<Device> device, Rank me, Meetings::AllShown all)
-      : device_(std::move(device)), me_(uindex(me)), all_(std::move(all)) {}
+  Wires(std::shared_ptr<Device> device, Rank me, Meetings::AllShown all,
+        std::unique_ptr<DeviceSlots> slots)
+      : device_(std::move(device)),
+        me_(uindex(me)),
+        all_(std::move(all)),
+        slots_(std::move(slots)) {}
   std::vector<std::uint32_t*> words_of_me() const;
   Status pin_memory(std::byte* memory, std::size_t bytes, bool read_only);
   Pair& pair(std::uint32_t waiter, std::uint32_t other) const {
@@ -82,6 +92,7 @@ class Wires {
   const std::shared_ptr<Device> device_;
   const std::uint32_t me_;
   const Meetings::AllShown all_;
+  const std::unique_ptr<DeviceSlots> slots_;  // null: they are what the ranks show
   std::vector<std::byte*> pinned_;
   std::mutex mutex_;
   std::vector<std::uint32_t> released_;  // what release() has written; empty: nothing yet

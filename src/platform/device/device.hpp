@@ -35,6 +35,8 @@ struct DeviceAbilities {
   bool shares_memory = false;    ///< share() and open_shared() can be used, if the system agrees.
   bool reduces = false;          ///< reduce() has kernels.
   int copy_engines = 1;          ///< Copies that can run at the same time.
+  /// On one host, devices of other processes with this number are the same hardware; 0: not known.
+  std::uint64_t hardware = 0;
 };
 
 using DeviceQueue = struct DeviceQueueTag*;    ///< CUstream, hipStream_t, an immediate list.

@@ -9,6 +9,7 @@
 #include "machine.hpp"
 #include "memory.hpp"
 #include "settings.hpp"
+#include "shared_state.hpp"
 
 using namespace anyccl::cuda;
 using namespace anyccl::simulated;
@@ -20,7 +21,7 @@ struct Handle {
   std::uint32_t magic;
   int device;
   int process;
-  std::uint64_t extent, offset, bytes;
+  std::uint64_t extent, offset, bytes, machine;
 };
 static_assert(sizeof(Handle) <= sizeof(IpcHandle));
 constexpr std::uint32_t kHandleMagic = 0x49504331;
@@ -177,7 +178,8 @@ Error cuIpcGetMemHandle(IpcHandle* handle, Address at) {
   if (!settings().ipc) return kNotSupported;
   Block block;
   if (handle == nullptr || !find_block(at, block) || block.opened > 0) return kInvalidValue;
-  const Handle made{kHandleMagic, block.device, getpid(), block.extent, block.offset, block.bytes};
+  const Handle made{kHandleMagic, block.device,          getpid(), block.extent, block.offset,
+                    block.bytes,  shared_state().machine};
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle, &made, sizeof made);
   return kSuccess;
@@ -189,7 +191,8 @@ Error cuIpcOpenMemHandle_v2(Address* at, IpcHandle handle, unsigned flags) {
   Handle theirs;
   std::memcpy(&theirs, &handle, sizeof theirs);
   if (at == nullptr || flags > kIpcLazyPeerAccess) return kInvalidValue;
-  if (theirs.magic != kHandleMagic || theirs.device < 0 || theirs.device >= settings().devices)
+  if (theirs.magic != kHandleMagic || theirs.machine != shared_state().machine ||
+      theirs.device < 0 || theirs.device >= settings().devices)
     return kInvalidHandle;
   if (theirs.process == getpid()) return kInvalidContext;
   if (!is_taken(theirs.device, theirs.extent)) return kInvalidHandle;

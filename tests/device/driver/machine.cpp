@@ -73,6 +73,7 @@ SharedState* open_state() {
   if (state->magic == 0) {
     state->devices = devices;
     state->device_bytes = set.device_bytes;
+    if (getentropy(&state->machine, sizeof state->machine) != 0) refuse_state(std::strerror(errno));
     state->magic = kMagic;
   }
   if (state->magic != kMagic) refuse_state("is the file of something else");

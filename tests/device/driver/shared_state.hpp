@@ -43,6 +43,7 @@ struct SharedState {
   std::uint32_t magic;
   std::uint32_t holder;  ///< The process that has the lock; 0: none has it.
   std::uint64_t devices, device_bytes, ids;
+  std::uint64_t machine;  ///< Processes with other files are on other machines.
   EngineTimes engines[kMostDevices][kEngines];
   WordTimes words[kWords];
   SharedExtent extents[kMostDevices][kExtents];

@@ -42,6 +42,9 @@ Status CudaDevice::start() {
   abilities_.shares_memory = attribute(kUnifiedAddressing) != 0;
   abilities_.reduces = kKernelImages[0] != nullptr;
   abilities_.copy_engines = attribute(kCopyEngines);
+  abilities_.hardware = 1 + (static_cast<std::uint64_t>(attribute(kPciDomain)) << 32) +
+                        (static_cast<std::uint64_t>(attribute(kPciBus)) << 16) +
+                        static_cast<std::uint64_t>(attribute(kPciDevice));
   constexpr unsigned kBlocksEach = 4;  // hide each other's waits for memory
   most_blocks_ = std::max(1U, static_cast<unsigned>(attribute(kMultiprocessors)) * kBlocksEach);
   return {};
