@@ -48,6 +48,42 @@ TEST_P(CollectivesInQueues, bytes_are_those_of_the_host) {
 INSTANTIATE_TEST_SUITE_P(All, CollectivesInQueues, testing::ValuesIn(scheduled()),
                          [](const auto& made) { return std::string(name(made.param)); });
 
+TEST(DeviceQueues, averages_have_the_bits_of_the_host) {
+  for (const int ranks : effort<std::vector<int>>({2}, {2, 3}, {2, 3, 5, 8}))
+    in_queues(ranks, [&](RankOnDevice& rank) {
+      for (const Collective what :
+           {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter})
+        for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::complex64})
+          for (const std::size_t count : counts_of(what, type)) {
+            SCOPED_TRACE(fmt::format("{} of {} {}", name(what), count, name_of(type)));
+            compare_with_host(one_of(rank), what, type, count, false, 1, kBothSides, anycclAvg);
+          }
+    });
+}
+
+/// Also those of small types, where one step makes each result.
+TEST(DeviceQueues, averages_are_in_queues) {
+  in_queues(2, [](RankOnDevice& rank) {
+    for (const anycclDataType_t type : {anycclFloat32, anycclBfloat16, anycclFloat16}) {
+      const OnDevice x = rank.put(Floats(kMany, 2));
+      anycclCall_t call{};
+      call.size = sizeof call;
+      call.collective = anycclCollAllReduce;
+      call.sendbuff = call.recvbuff = x.at();
+      call.count = kMany;
+      call.datatype = type;
+      call.op = anycclAvg;
+      anycclWork_t work = nullptr;
+      ASSERT_EQ(anycclIssue(&call, rank.comm.handle(), &work), anycclSuccess) << rank.last_error();
+      int number = ANYCCL_NO_DEVICE;
+      EXPECT_EQ(anycclWorkGetDevice(work, &number), anycclSuccess);
+      EXPECT_EQ(number, rank.device->number());
+      EXPECT_EQ(anycclWorkWait(work), anycclSuccess) << rank.last_error();
+      EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
+    }
+  });
+}
+
 TEST(DeviceQueues, a_call_returns_at_once_and_the_stream_waits_for_it) {
   in_queues(2, [](RankOnDevice& rank) {
     const float me = static_cast<float>(index(rank.comm.rank()));

@@ -182,11 +182,18 @@ inline Images run(const OneRank& rank, Trial trial, const Images& before, const 
   return after;
 }
 
+inline bool has_average(Collective what) {
+  return what == Collective::all_reduce || what == Collective::reduce ||
+         what == Collective::reduce_scatter;
+}
+
 /// Makes the call on the host, and then once for each of these. In place both sides lie together.
 inline void compare_with_host(const OneRank& rank, Collective what, DType type, std::size_t count,
-                              bool in_place, int root, const std::vector<Sides>& all) {
+                              bool in_place, int root, const std::vector<Sides>& all,
+                              anycclRedOp_t op = anycclSum) {
   const int me = index(rank.comm.rank()), n = rank.comm.size();
-  const Trial trial = trial_of(what, type, count, in_place, root, me, n);
+  Trial trial = trial_of(what, type, count, in_place, root, me, n);
+  trial.call.op = op;
   const auto seed = static_cast<unsigned>(me + 1);
   const std::size_t most = std::max(trial.input_elements, trial.output_elements);
   const Images before{numbers(type, trial.in_place ? most : trial.input_elements, seed),
@@ -213,13 +220,16 @@ inline void make_calls(const OneRank& rank, unsigned seed, int calls) {
     const DType type = kTypes[common() % std::size(kTypes)];
     const std::size_t count = kCounts[common() % std::size(kCounts)];
     const bool in_place = common() % 2 == 0;
+    const bool is_average = common() % 3 == 0 && has_average(what);
     const int root = static_cast<int>(common() % static_cast<unsigned>(rank.comm.size()));
     Sides sides{own() % 2 == 0, own() % 2 == 0, kForms[own() % std::size(kForms)]};
     if (rank.queue != nullptr)
       sides = {true, true, i % 3 == 0 ? Form::prepared : kForms[own() % 2]};
-    SCOPED_TRACE(fmt::format("seed {}, call {}: {} of {} {}, root {}, in place {}", seed, i,
-                             name(what), count, name_of(type), root, in_place));
-    compare_with_host(rank, what, type, count, in_place, root, {sides});
+    SCOPED_TRACE(fmt::format("seed {}, call {}: {} of {} {}, root {}, in place {}, average {}",
+                             seed, i, name(what), count, name_of(type), root, in_place,
+                             is_average));
+    compare_with_host(rank, what, type, count, in_place, root, {sides},
+                      is_average ? anycclAvg : anycclSum);
   }
 }
 

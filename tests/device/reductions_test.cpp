@@ -5,6 +5,7 @@
 
 #include "base/types.hpp"
 #include "device/device_memory.hpp"
+#include "framework/collective/portions.hpp"
 #include "platform/reduce/reduce.hpp"
 #include "support/effort.hpp"
 
@@ -26,6 +27,35 @@ Vectors random_vectors(DType type, std::size_t vectors, std::size_t count, unsig
       if (is_zero) vector[i] &= static_cast<std::byte>((i + 1) % element == 0 ? 0x80 : 0);
     }
   return all;
+}
+
+/// As a step of a call does it: small types are added up and divided in f32.
+Portions average_on_host(DType type, std::size_t sources) {
+  Portions portions;
+  const bool is_small =
+      type == DType::f16 || type == DType::bf16 || type == DType::f8e4m3 || type == DType::f8e5m2;
+  const DType sum = is_small ? DType::f32 : type;
+  if (is_small) {
+    portions.widen = converter(type, sum);
+    portions.narrow = converter(sum, type);
+    portions.growth = bytes_of(sum) / bytes_of(type);
+  }
+  portions.kernel = *reduce_kernel(sum, ReduceOp::sum);
+  portions.divide = *divide_kernel(sum);
+  portions.divisor = static_cast<std::uint32_t>(sources) + 1;
+  portions.element = bytes_of(type);
+  return portions;
+}
+
+std::vector<std::byte> on_host(const Portions& portions, const Vectors& sources,
+                               std::size_t count) {
+  std::vector<const void*> pointers;
+  for (const auto& source : sources) pointers.push_back(source.data());
+  std::vector<std::byte> result(sources[0].size()), room(portions.room(sources.size()));
+  std::vector<const void*> addresses(sources.size());
+  portions.run(result.data(), pointers.data(), static_cast<std::uint32_t>(sources.size()), count,
+               room.data(), addresses.data());
+  return result;
 }
 
 std::vector<std::byte> on_host(ReduceFn kernel, const Vectors& sources, std::size_t count) {
@@ -61,6 +91,7 @@ TEST_P(OnDeviceReductions, have_the_bits_of_the_host) {
   const DType type = GetParam();
   const auto counts = effort<std::vector<std::size_t>>({1, 700}, {1, 5000}, {1, 7, 1000, 200000});
   for (std::size_t op = 0; op < kReduceOps; ++op) {
+    if (static_cast<ReduceOp>(op) == ReduceOp::avg) continue;  // below
     const Reduction what{type, static_cast<ReduceOp>(op)};
     const auto kernel = reduce_kernel(type, what.op);
     SCOPED_TRACE(std::string(name_of(what.op)));
@@ -77,6 +108,25 @@ TEST_P(OnDeviceReductions, have_the_bits_of_the_host) {
         EXPECT_EQ(on_device(device, what, x, count, sources % 2 == 0), on_host(*kernel, x, count))
             << sources << " sources of " << count;
       }
+  }
+}
+
+TEST_P(OnDeviceReductions, make_averages_with_the_bits_of_the_host) {
+  const CurrentDevice device(0);
+  const DType type = GetParam();
+  const std::size_t count = effort<std::size_t>(700, 5000, 200000);
+  if (!divide_kernel(type).ok()) {
+    const void* const one[] = {nullptr};
+    EXPECT_EQ(device->reduce(nullptr, {type, ReduceOp::avg}, nullptr, one, 0).code(),
+              Code::unsupported);
+    return;
+  }
+  for (std::size_t sources = 1; sources <= Device::kMostSources; ++sources) {
+    const Portions portions = average_on_host(type, sources);
+    const Vectors x = random_vectors(type, sources, count, static_cast<unsigned>(sources));
+    EXPECT_EQ(on_device(device, {type, ReduceOp::avg, portions.divisor}, x, count, sources == 3),
+              on_host(portions, x, count))
+        << sources;
   }
 }
 

@@ -164,8 +164,11 @@ Result<std::shared_ptr<const PreparedCall>> DeviceQueues::plan(const Call& call)
   const std::lock_guard lock(plans_mutex_);
   ANYCCL_CHECK(plans_.check(call));
   ANYCCL_TRY(auto prepared, plans_.find(call, CallKey(call, comm_->rank())));
-  const bool is_plain = prepared->input.is_empty() && prepared->result.is_empty() &&
-                        prepared->portions.kernel == nullptr;
+  const bool is_average = call.op == ReduceOp::avg;
+  const bool is_plain =
+      prepared->input.is_empty() && prepared->result.convert == nullptr &&
+      (is_average ? prepared->portions.stored_growth() == 1
+                  : prepared->result.is_empty() && prepared->portions.kernel == nullptr);
   const std::size_t largest =  // of any rank
       prepared->routed->most_together * prepared->geometry.scratch_chunk();
   return is_plain && largest <= Wires::kSlotBytes ? prepared : none;

@@ -16,6 +16,16 @@ bool is_send(const PlanStep& step) {  // publishes own memory as it is
          PlanStep::publish;
 }
 
+/// A step that makes a result of an average divides it, or else steps make sums.
+Reduction reduction_of(const PreparedCall& call) {
+  Reduction what{static_cast<DType>(call.record.dtype), static_cast<ReduceOp>(call.record.op)};
+  if (call.portions.divide != nullptr)
+    what.divisor = call.portions.divisor;
+  else if (what.op == ReduceOp::avg)
+    what.op = ReduceOp::sum;
+  return what;
+}
+
 }  // namespace
 
 Enqueuer::Enqueuer(Device& device, const Wires& wires, QueueState& state, const PreparedCall& call,
@@ -28,6 +38,7 @@ Enqueuer::Enqueuer(Device& device, const Wires& wires, QueueState& state, const 
       me_(uindex(me)),
       buffers_(buffers),
       pause_(pause),
+      combine_(reduction_of(call)),
       leading_(leading_sends()),
       data_(state.numbers.size()),
       reads_(state.numbers.size()) {
@@ -81,7 +92,17 @@ Status Enqueuer::run() {
   }
   for (std::size_t r = 0; r < plan_.publications.size(); ++r)
     state_.numbers[r] += tiles * plan_.publications[r];
-  return {};
+  return call_.result.divide == nullptr ? Status() : divide_result();
+}
+
+/// Makes averages of the sums that the plan has left in the output.
+Status Enqueuer::divide_result() {
+  const std::size_t bytes = call_.bytes.output;
+  if (bytes == 0) return {};
+  ANYCCL_CHECK(before_write(buffers_.output, bytes));
+  const void* const sums[] = {buffers_.output};
+  return device_.reduce(state_.in, {combine_.dtype, ReduceOp::avg, call_.result.divisor},
+                        buffers_.output, sums, bytes / call_.element);
 }
 
 Status Enqueuer::put_tile(std::uint32_t tile, std::size_t first, std::size_t last) {
@@ -243,8 +264,6 @@ Status Enqueuer::before_write(const std::byte* to, std::size_t bytes) {
 }
 
 Status Enqueuer::combine(const PlanStep& s, const BoundStep& b, const Target& target) {
-  const Reduction what{static_cast<DType>(call_.record.dtype),
-                       static_cast<ReduceOp>(call_.record.op)};
   for (std::uint32_t i = 0; i < b.extents; ++i) {
     const Extent& extent = bound_->extents[b.first_extent + i];
     if (extent.bytes == 0) continue;
@@ -255,9 +274,10 @@ Status Enqueuer::combine(const PlanStep& s, const BoundStep& b, const Target& ta
     std::byte* const to =
         target.own == nullptr ? target.slot + extent.out : target.own + extent.dst;
     if (target.own != nullptr) ANYCCL_CHECK(before_write(to, extent.bytes));
-    ANYCCL_CHECK(sources_.size() == 1
-                     ? copy(state_.in, to, static_cast<const std::byte*>(sources_[0]), extent.bytes)
-                     : device_.reduce(state_.in, what, to, sources_, extent.bytes / call_.element));
+    const bool is_copy = sources_.size() == 1 && combine_.op != ReduceOp::avg;
+    ANYCCL_CHECK(
+        is_copy ? copy(state_.in, to, static_cast<const std::byte*>(sources_[0]), extent.bytes)
+                : device_.reduce(state_.in, combine_, to, sources_, extent.bytes / call_.element));
   }
   return {};
 }

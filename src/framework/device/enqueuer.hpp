@@ -45,7 +45,7 @@ class Enqueuer {
   /// Returns when the queues have room for so many commands each.
   using Pause = std::function<Status(std::uint32_t commands)>;
 
-  /// `call`: with equal blocks, and neither stages nor portions.
+  /// `call`: with equal blocks, and neither stages nor portions, but for those of averages.
   Enqueuer(Device& device, const Wires& wires, QueueState& state, const PreparedCall& call, Rank me,
            const Buffers& buffers, const Pause& pause);
   /// Puts all of it into the queues. Errors: of the device, and of `pause`; then it is in there in
@@ -86,6 +86,7 @@ class Enqueuer {
   Status before_write(const std::byte* to, std::size_t bytes);
   Status combine(const PlanStep& s, const BoundStep& b, const Target& target);
   Status move(const PlanStep& s, const BoundStep& b, const Target& target);
+  Status divide_result();
 
   Device& device_;
   const Wires& wires_;
@@ -95,6 +96,7 @@ class Enqueuer {
   const std::uint32_t me_;
   const Buffers buffers_;
   const Pause& pause_;
+  const Reduction combine_;    // of steps
   const std::size_t leading_;  // steps
   std::uint32_t tile_ = 0;
   const BoundPlan* bound_ = nullptr;  // of this tile

@@ -46,6 +46,7 @@ using DeviceMoment = struct DeviceMomentTag*;  ///< CUevent, hipEvent_t, ze_even
 struct Reduction {
   DType dtype;
   ReduceOp op;
+  std::uint32_t divisor = 1;  ///< What averages are divided by: at most 2^24.
 };
 
 /// Another process opens memory by these bytes.
@@ -96,9 +97,10 @@ class Device {
   /// Memory of devices, or pinned.
   virtual Status copy(DeviceQueue queue, void* to, const void* from, std::size_t bytes) = 0;
   /// dst[i] = sources[0][i] op sources[1][i] op ..., i < count: the same bits as of ReduceFn
-  /// (platform/reduce/kernels.hpp). Two to kMostSources vectors of the type's alignment, of devices
-  /// or pinned; `dst` may be one of them, there is no other overlap. Errors: unsupported, if the
-  /// device has no kernel for it.
+  /// (platform/reduce/kernels.hpp). An average is a sum, divided as by DivideFn; both together are
+  /// rounded once. Two to kMostSources vectors, of an average one, too, of the type's alignment, of
+  /// devices or pinned; `dst` may be one of them, there is no other overlap. Errors: unsupported,
+  /// if the device has no kernel for it.
   virtual Status reduce(DeviceQueue queue, Reduction what, void* dst,
                         std::span<const void* const> sources, std::size_t count) = 0;
   static constexpr std::size_t kMostSources = 8;

@@ -167,13 +167,14 @@ Status CudaDevice::copy(DeviceQueue queue, void* to, const void* from, std::size
 
 Status CudaDevice::reduce(DeviceQueue queue, Reduction what, void* dst,
                           std::span<const void* const> sources, std::size_t count) {
-  if (sources.size() < 2 || sources.size() > kMostSources)
-    return error(Code::internal, "a kernel reduces 2 to {} vectors, not {}", kMostSources,
+  const std::size_t least = what.op == ReduceOp::avg ? 1 : 2;
+  if (sources.size() < least || sources.size() > kMostSources)
+    return error(Code::internal, "a kernel reduces {} to {} vectors, not {}", least, kMostSources,
                  sources.size());
   ANYCCL_TRY(const Function function, kernels_.find(driver_, what));
   if (count == 0) return {};
   static_assert(kernels::ReduceArgs::kMostSources == kMostSources);
-  kernels::ReduceArgs args{dst, {}, static_cast<unsigned>(sources.size()), count};
+  kernels::ReduceArgs args{dst, {}, static_cast<unsigned>(sources.size()), what.divisor, count};
   std::copy(sources.begin(), sources.end(), args.src);
   constexpr unsigned kThreads = 256;
   const auto blocks =

@@ -110,6 +110,24 @@ struct ProductOfParts {
   }
 };
 
+/// A sum that is divided before it is rounded to the type. Integers are truncated.
+struct Average : Sum {
+  template <typename T>
+  ANYCCL_ON_DEVICE static T divide(T sum, U32 divisor) {
+    if constexpr (!kIsWhole<T>) return sum / static_cast<T>(divisor);
+    if constexpr (kIsWhole<T> && sizeof(T) == 8 && static_cast<T>(-1) > static_cast<T>(0))
+      return sum / divisor;
+    return static_cast<T>(static_cast<long long>(sum) / static_cast<long long>(divisor));
+  }
+};
+
+struct AverageOfParts : SumOfParts {
+  template <typename T>
+  ANYCCL_ON_DEVICE static T divide(T sum, U32 divisor) {
+    return {Average::divide(sum.real, divisor), Average::divide(sum.imaginary, divisor)};
+  }
+};
+
 // --- loops ---------------------------------------------------------------------------------------
 
 /// Folds element `i` of all sources by the aligned tree over their numbers (docs/adr/0056). Of the
@@ -130,6 +148,8 @@ ANYCCL_ON_DEVICE inline typename Type::Bits fold(const ReduceArgs& args, U64 i) 
   auto all = level[l];
   for (++l; l < 4; ++l)
     if ((args.sources >> l & 1) != 0) all = Operator::of(level[l], all);
+  if constexpr (requires { Operator::divide(all, args.divisor); })
+    all = Operator::divide(all, args.divisor);
   return Type::narrow(all);
 }
 
@@ -147,7 +167,8 @@ ANYCCL_ON_DEVICE inline void reduce(const ReduceArgs& args, U64 first, U64 step)
   X(type, Type, sum, Sum)                          \
   X(type, Type, prod, Product)                     \
   X(type, Type, max, Largest)                      \
-  X(type, Type, min, Smallest)
+  X(type, Type, min, Smallest)                     \
+  X(type, Type, avg, Average)
 #define ANYCCL_OPERATORS_OF_INTEGERS(X, type, Type) \
   ANYCCL_OPERATORS_OF_NUMBERS(X, type, Type)        \
   X(type, Type, land, LogicalAnd)                   \
@@ -170,7 +191,8 @@ ANYCCL_ON_DEVICE inline void reduce(const ReduceArgs& args, U64 first, U64 step)
   X(type, Type, bxor, LogicalXor)
 #define ANYCCL_OPERATORS_OF_COMPLEX(X, type, Type) \
   X(type, Type, sum, SumOfParts)                   \
-  X(type, Type, prod, ProductOfParts)
+  X(type, Type, prod, ProductOfParts)              \
+  X(type, Type, avg, AverageOfParts)
 
 // X as above for the kernels of one type.
 #define ANYCCL_KERNELS_i8(X) \
