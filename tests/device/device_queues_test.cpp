@@ -183,6 +183,20 @@ TEST(DeviceQueues, a_stream_waits_for_a_work_and_not_for_a_call_that_is_issued) 
   });
 }
 
+TEST(DeviceQueues, a_call_of_a_group_sees_what_the_one_before_it_has_written) {
+  in_queues(2, [](RankOnDevice& rank) {
+    const float me = static_cast<float>(index(rank.comm.rank()) + 1);
+    const OnDevice x = rank.put(Floats(kMany, me)), y = rank.put(Floats(kMany, 100)),
+                   z = rank.put(Floats(kMany, 100));
+    ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+    EXPECT_EQ(rank.all_reduce(x.at(), y.at(), kMany), anycclSuccess);
+    EXPECT_EQ(rank.all_reduce(y.at(), z.at(), kMany), anycclSuccess);
+    ASSERT_EQ(anycclGroupEnd(), anycclSuccess) << rank.last_error();
+    rank.device.await(rank.queue);
+    EXPECT_EQ(floats_on(z), Floats(kMany, 6));
+  });
+}
+
 TEST(DeviceQueues, groups_and_batches_have_calls_in_queues_beside_others) {
   in_queues(2, [](RankOnDevice& rank) {
     const float me = static_cast<float>(index(rank.comm.rank()) + 1);
@@ -192,7 +206,9 @@ TEST(DeviceQueues, groups_and_batches_have_calls_in_queues_beside_others) {
     const anycclComm_t comm = rank.comm.handle();
     anycclCall_t calls[] = {sum_of(rank, x.at(), sum.at(), 1), sum_of(rank, x.at(), mean.at(), 1),
                             call_of(anycclCollAllReduce, on_host.data(), host_sum.data(), 1)};
-    calls[1].op = anycclAvg;  // by copies
+    anycclCollConfig_t config = ANYCCL_COLLCONFIG_INITIALIZER;
+    calls[1].op = anycclAvg;
+    calls[1].config = &config;  // by copies
     anycclWork_t works[3];
     EXPECT_EQ(anycclIssueAll(calls, 3, comm, works), anycclSuccess) << rank.last_error();
     for (const anycclWork_t work : works) expect_complete(rank, work);
