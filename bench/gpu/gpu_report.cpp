@@ -180,15 +180,35 @@ double all_reduce_us(std::vector<Communicator>& comms, Device& device, std::size
   return *std::max_element(us.begin(), us.end());
 }
 
+/// Whether calls of the ranks are in queues of the device from now on.
+bool use_queues(std::vector<Communicator>& comms) {
+  std::vector<anycclResult_t> results(comms.size());
+  std::vector<std::jthread> ranks;
+  for (std::size_t r = 0; r < comms.size(); ++r)
+    ranks.emplace_back([&, r] { results[r] = anycclCommUseDeviceQueues(comms[r].handle()); });
+  ranks.clear();
+  if (results[0] == anycclSuccess) return true;
+  fmt::print("\nno queues: {}\n", anycclGetLastError(comms[0].handle()));
+  return false;
+}
+
 void print_all_reduce(Device& device) {
   std::vector<Communicator> comms = must(Communicator::init_all(2));
   for (Communicator& comm : comms)
     if (anycclCommSetDevice(comm.handle(), device.number()) != anycclSuccess) std::exit(1);
-  fmt::print("\nAllReduce of 2 ranks on this device, us     on the device   on the host\n");
-  for (const std::size_t bytes : {std::size_t{8}, 4096UL, 65536UL, kMiB, 16 * kMiB, 64 * kMiB})
-    fmt::print("  {:>10} bytes                          {:12.1f}  {:12.1f}\n", bytes,
-               all_reduce_us(comms, device, bytes, true),
-               all_reduce_us(comms, device, bytes, false));
+  constexpr std::size_t kSizes[] = {8, 4096, 65536, kMiB, 16 * kMiB, 64 * kMiB};
+  std::vector<double> on_host, by_copies, in_queues;
+  for (const std::size_t bytes : kSizes) {
+    on_host.push_back(all_reduce_us(comms, device, bytes, false));
+    by_copies.push_back(all_reduce_us(comms, device, bytes, true));
+  }
+  const bool has_queues = use_queues(comms);
+  for (const std::size_t bytes : kSizes)
+    in_queues.push_back(has_queues ? all_reduce_us(comms, device, bytes, true) : 0);
+  fmt::print("\nAllReduce of 2 ranks on this device, us     by copies   in queues   on the host\n");
+  for (std::size_t i = 0; i < std::size(kSizes); ++i)
+    fmt::print("  {:>10} bytes                      {:12.1f}{:12}{:14.1f}\n", kSizes[i],
+               by_copies[i], has_queues ? fmt::format("{:.1f}", in_queues[i]) : "none", on_host[i]);
 }
 
 int report(int number) {

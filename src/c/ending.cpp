@@ -124,7 +124,7 @@ Status destroy(anycclComm_t comm) {
   if (team != nullptr) {
     if (!is_finalized) ended = finish(*team);
     if (!is_agreed) give_up(team->first());
-    if (comm->background_progress || kept->membership().verify_later)
+    if (comm->background_progress || kept->membership().verify.later)
       background_progress().forget(*kept);
     background_progress().forget_memory(*kept);  // so that it ends here, and not in that thread
   }

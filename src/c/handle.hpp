@@ -29,7 +29,7 @@ struct UnderWay {
 };
 /// The device of a communicator.
 struct UsedDevice {
-  int number = 0;                        ///< The program's number of it.
+  int number = 0;  ///< The program's number of it.
   /// From now on calls are done in them. Other threads may be in calls.
   void set_queues(std::shared_ptr<DeviceQueues> made) {
     owned = std::move(made);

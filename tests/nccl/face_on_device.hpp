@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -28,6 +29,7 @@ int cuda(const char* name, Parameters... parameters) {
 class FaceOnDevice : public testing::Test {
  protected:
   void SetUp() override {
+    ::setenv("SIMULATED_CUDA_PAGEABLE", "1", 1);  // vectors of the host are not pinned here
     ASSERT_NCCL(ncclCommInitAll(&of_host_, 1, nullptr));
     void* context = nullptr;
     ASSERT_EQ(cuda("cuInit", 0U), 0);

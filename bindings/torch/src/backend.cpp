@@ -28,6 +28,21 @@ std::optional<std::vector<at::Tensor>> recorded(const char* title, at::TensorLis
   return title == nullptr ? std::nullopt : std::make_optional(tensors.vec());
 }
 
+/// All calls of the job; small ones may travel as one.
+void issue(const Job& job, anycclComm_t comm, Operation& operation) {
+  if (job.calls.size() == 1) {
+    anycclWork_t work = nullptr;
+    check(anycclIssue(&job.calls[0], comm, &work), job.name());
+    operation.add(work);
+    return;
+  }
+  std::vector<anycclWork_t> works(job.calls.size());
+  const anycclResult_t result = anycclIssueAll(job.calls.data(), works.size(), comm, works.data());
+  for (anycclWork_t work : works)
+    if (work != nullptr) operation.add(work);
+  check(result, job.name());
+}
+
 /// The communicator has the device of the job from now on, unless it is the CPU. Refuses a second
 /// one.
 void use_device(SharedComm& comm, const Job& job) {
@@ -222,21 +237,6 @@ std::shared_ptr<Operation> Backend::operation_of(Job& job, at::TensorList inputs
   return operation;
 }
 
-/// All calls of the job; small ones may travel as one.
-void Backend::issue(const Job& job, anycclComm_t comm, Operation& operation) {
-  if (job.calls.size() == 1) {
-    anycclWork_t work = nullptr;
-    check(anycclIssue(&job.calls[0], comm, &work), job.name());
-    operation.add(work);
-    return;
-  }
-  std::vector<anycclWork_t> works(job.calls.size());
-  const anycclResult_t result = anycclIssueAll(job.calls.data(), works.size(), comm, works.data());
-  for (anycclWork_t work : works)
-    if (work != nullptr) operation.add(work);
-  check(result, job.name());
-}
-
 /// A blocking call. In the main thread, what takes long becomes an operation, which goes on if a
 /// signal ends the wait for it: it has its place among those of the other ranks.
 void Backend::run(Job& job, at::TensorList inputs, at::TensorList outputs) {
@@ -294,19 +294,17 @@ void Backend::run_in_stream(Job& job, at::TensorList inputs, at::TensorList outp
   for (const CopyBack& copy : copies) copy.to.copy_(copy.from);
 }
 
-void Backend::use_queues(const Job& job) {
-  comm().use_queues(job.name(), [&] {
-    Job meeting("anyccl:barrier", c10d::OpType::BARRIER, job.timeout, false, &open_);
-    meeting.add_call(anycclCollBarrier, c10::ScalarType::Byte);
-    run(meeting, {}, {});
-  });
-}
-
 Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList outputs) {
   job.device = common_device(job.name(), inputs, outputs);
   use_device(comm(), job);
   const bool is_on_device = !job.device.is_cpu();
-  if (is_on_device && !c10d::isP2POp(job.type)) use_queues(job);
+  if (is_on_device && !c10d::isP2POp(job.type))
+    comm().use_queues(job.name(), [&] {  // first all ranks meet, within the time limit
+      c10d::BarrierOptions options;
+      options.timeout = job.timeout;
+      options.asyncOp = false;
+      barrier(options);
+    });
   const CurrentStream stream(job.name(), job.device);
   for (anycclCall_t& call : job.calls) call.stream = stream.get();
   const std::uint64_t sequence = c10d::isP2POp(job.type)

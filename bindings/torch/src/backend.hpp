@@ -237,9 +237,6 @@ class Backend final : public c10d::Backend {
   /// As run(), where calls may be in queues of the device: then its current stream waits, and not
   /// the caller.
   void run_in_stream(Job& job, at::TensorList inputs, at::TensorList outputs);
-  /// Before the first collective on a device.
-  void use_queues(const Job& job);
-  static void issue(const Job& job, anycclComm_t comm, Operation& operation);
   std::shared_ptr<Operation> operation_of(Job& job, at::TensorList inputs, at::TensorList outputs);
   /// Adds one send or receive to `job`, and starts it.
   WorkPtr message(Job& job, const at::Tensor& tensor, bool sends, int peer, int tag);

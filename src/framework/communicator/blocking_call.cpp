@@ -62,7 +62,7 @@ Status BlockingCall::run_locked() {
   PlanCache& plans = queue.plans();
   if (!plans.is_checked(call_, key)) ANYCCL_CHECK(plans.check(call_));
   comm_.loop_.note_limit(call_.timeout);
-  if (comm_.me_.verify != 0) [[unlikely]]
+  if (comm_.me_.verify.each != 0) [[unlikely]]
     ANYCCL_CHECK(queue.check_verifiable(call_));
   if (!comm_.is_idle() || queue.is_verified_next(call_)) {
     keep_alive();

@@ -160,7 +160,7 @@ Result<bool> DeviceQueues::takes(const Call& call) {
 
 Result<std::shared_ptr<const PreparedCall>> DeviceQueues::plan(const Call& call) {
   std::shared_ptr<const PreparedCall> none;
-  if (comm_->membership().verify != 0 || !may_be_in_queues(call)) return none;
+  if (comm_->membership().verify.each != 0 || !may_be_in_queues(call)) return none;
   const std::lock_guard lock(plans_mutex_);
   ANYCCL_CHECK(plans_.check(call));
   ANYCCL_TRY(auto prepared, plans_.find(call, CallKey(call, comm_->rank())));

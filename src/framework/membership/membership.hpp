@@ -113,11 +113,13 @@ struct Membership : PlanningFacts {
   /// Goes on with what no caller waits for, and gives memory back. Null: nothing does.
   BackgroundProgress* background = nullptr;
   std::vector<std::unique_ptr<Transport>> transports;
-  std::uint64_t verify = 0;         ///< Each N-th collective is verified; 0: none.
-  bool verify_later = false;        ///< Callers do not wait for it.
-  bool device_queues = false;       ///< It is to have queues of devices.
-  std::uint64_t verify_secret = 0;  ///< Equal on all its ranks: results must not depend on it.
-  int cores_each = 1;               ///< This rank's, as Placement has it.
+  struct Verify {
+    std::uint64_t each = 0;    ///< Each N-th collective is verified; 0: none.
+    bool later = false;        ///< Callers do not wait for it.
+    std::uint64_t secret = 0;  ///< Equal on all its ranks: results must not depend on it.
+  } verify;
+  bool device_queues = false;                   ///< It is to have queues of devices.
+  int cores_each = 1;                           ///< This rank's, as Placement has it.
   std::size_t message_line_bytes = kLineBytes;  ///< As TransportSetup has it.
   CommSettings settings;                        ///< What its configuration says.
   WaitMode waits = WaitMode::balanced;

@@ -47,13 +47,13 @@ class CollectiveQueue {
     return status.ok() ? check_verifiable(call) : status;
   }
   Status check_verifiable(const Call& call) {
-    return me_.verify == 0 ? Status() : method_of(call).status();
+    return me_.verify.each == 0 ? Status() : method_of(call).status();
   }
   /// Whether `call`, as the next collective, is verified: each N-th of the program is, and checks
   /// are not counted. A barrier, or a call of a single rank, never is.
   bool is_verified_next(const Call& call) const {
-    return me_.verify != 0 && me_.size > 1 && call.collective != Collective::barrier &&
-           (sequence_ - checks_) % me_.verify == 0;
+    return me_.verify.each != 0 && me_.size > 1 && call.collective != Collective::barrier &&
+           (sequence_ - checks_) % me_.verify.each == 0;
   }
 
   /// Runs a call that is right, while the queue is empty, as far as possible without waiting. The

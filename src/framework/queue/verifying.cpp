@@ -23,7 +23,7 @@ Result<std::shared_ptr<Verification>> CollectiveQueue::verification_of(const Cal
                         .me = me_.rank,
                         .size = me_.size,
                         .sequence = sequence_ + 1,
-                        .secret = me_.verify_secret,
+                        .secret = me_.verify.secret,
                         .method = method,
                         .output = types.output,
                         .parts = prepared.input.folding.leaves,
@@ -55,8 +55,8 @@ Result<std::shared_ptr<Operation>> CollectiveQueue::add_verified(const Call& cal
   ANYCCL_TRY(second->prepared, plans_.plan(check, CallKey(check, me_.rank)));
   second->verification = first->verification;
   second->is_check = true;
-  second->is_extra = me_.verify_later;
-  if (me_.verify_later) {
+  second->is_extra = me_.verify.later;
+  if (me_.verify.later) {
     first->execution.set(gate);
   } else {
     second->execution.set(gate);
@@ -68,8 +68,8 @@ Result<std::shared_ptr<Operation>> CollectiveQueue::add_verified(const Call& cal
     push(queued, gate);
   }
   ++checks_;
-  has_extra_ = me_.verify_later;
-  const auto& waited_for = me_.verify_later ? first : second;
+  has_extra_ = me_.verify.later;
+  const auto& waited_for = me_.verify.later ? first : second;
   return std::shared_ptr<Operation>(waited_for, &waited_for->execution);
 }
 

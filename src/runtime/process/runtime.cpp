@@ -111,14 +111,14 @@ Result<CommPtr> create_over(InitContext& init, const GroupPtr& group, Rank me,
   m.cores_each = placement.cores_each[uindex(me)];
   m.waits = init.config.waits;
   m.wait_limits = wait_limits_of(init);
-  m.verify = static_cast<std::uint64_t>(init.settings.verify >= 0 ? init.settings.verify
-                                                                  : init.config.verify.each);
-  m.verify_later =
+  m.verify.each = static_cast<std::uint64_t>(init.settings.verify >= 0 ? init.settings.verify
+                                                                       : init.config.verify.each);
+  m.verify.later =
       init.settings.verify_later >= 0 ? init.settings.verify_later == 1 : init.config.verify.later;
   m.device_queues = init.settings.device_queues >= 0 ? init.settings.device_queues == 1
                                                      : init.config.device_queues;
-  m.fuses = init.config.fuses && m.verify == 0;  // each call has a verification of its own
-  ANYCCL_TRY(m.verify_secret, context_key_of(group->secret, "verification"));
+  m.fuses = init.config.fuses && m.verify.each == 0;  // each call has a verification of its own
+  ANYCCL_TRY(m.verify.secret, context_key_of(group->secret, "verification"));
   ANYCCL_TRY(const std::size_t ring_bytes, ring_bytes_of(init, m.size, m.network));
   m.ring_bytes = std::min(most_ring_bytes, ring_bytes);
   const bootstrap::Hello& mine = group->members[uindex(me)];

@@ -58,7 +58,7 @@ struct QueueOfTwo : testing::Test {
     for (int i = 0; i < 4; ++i)
       for (QueueOfRank* rank : {&mine, &other}) ASSERT_OK(rank->go_on());
   }
-  void verify_each(std::uint64_t nth) { mine.me.verify = other.me.verify = nth; }
+  void verify_each(std::uint64_t nth) { mine.me.verify.each = other.me.verify.each = nth; }
 
   Board board;
   QueueOfRank mine{member_of(board, Rank{0}, 2)}, other{member_of(board, Rank{1}, 2)};
@@ -218,7 +218,7 @@ TEST_F(QueueOfTwo, runs_a_check_behind_a_verified_call) {
 
 TEST_F(QueueOfTwo, lets_nobody_wait_for_a_check_that_may_come_later) {
   verify_each(1);
-  mine.me.verify_later = other.me.verify_later = true;
+  mine.me.verify.later = other.me.verify.later = true;
   board.shown = 1;
   const Added verified = mine.add(call);
   other.add(others_call);
