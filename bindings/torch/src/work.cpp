@@ -86,12 +86,16 @@ c10::intrusive_ptr<c10::ivalue::Future> PendingWork::getFuture() {
     future_ = future_of_tensors(devices_of(outputs_));
   }
   synchronize();  // torch forgets the work, for whoever has the future waits for that
-  if (operation_->is_in_queues()) {  // so callbacks are put into streams now
-    const PoolStream stream(operation_->device());
+  if (!operation_->is_in_queues()) {
+    operation_->watch({future_, outputs_});
+    return future_;
+  }
+  const PoolStream stream(operation_->device());  // callbacks are put into streams now
+  try {
     operation_->hold_current_stream();
     future_->markCompleted(c10::IValue(outputs_));
-  } else {
-    operation_->watch({future_, outputs_});
+  } catch (...) {
+    future_->setError(std::current_exception());
   }
   return future_;
 }
