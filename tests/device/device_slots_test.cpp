@@ -26,15 +26,13 @@ void expect_right_sum(Communicator& comm) {
   const CurrentDevice device(0);
   const DeviceQueue queue = *device->make_queue(false);
   const Stream stream = *Stream::wrap(0, queue);
-  const std::int64_t ranks = comm.size();
-  const OnDevice x = eight_bytes(device, index(comm.rank()) + 1);
+  const auto ranks = static_cast<std::uint64_t>(comm.size());
+  const OnDevice x = eight_bytes(device, uindex(comm.rank()) + 1);
   EXPECT_EQ(
       anycclAllReduce(x.at(), x.at(), 1, anycclInt64, anycclSum, comm.handle(), stream.handle()),
       anycclSuccess);
   device.await(queue);
-  std::int64_t sum = 0;
-  std::memcpy(&sum, x.bytes().data(), sizeof sum);
-  EXPECT_EQ(sum, ranks * (ranks + 1) / 2);
+  EXPECT_EQ(value_of(x), ranks * (ranks + 1) / 2);
 }
 
 void expect_slots(const SettingsOf& settings, bool on_device) {

@@ -22,9 +22,13 @@ Made split_with(const RankOnDevice& rank, int device_queues, int blocking = 1) {
     EXPECT_EQ(anycclCommGetAsyncError(comm, &made.result), anycclSuccess);
     std::this_thread::yield();
   }
-  if (made.result != anycclSuccess) made.error = anycclGetLastError(nullptr);
-  if (made.result == anycclSuccess) made.has_queues = comm->device.queues.load() != nullptr;
-  EXPECT_EQ(anycclCommAbort(comm), anycclSuccess);
+  if (made.result == anycclSuccess) {
+    made.has_queues = comm->device.queues.load() != nullptr;
+    EXPECT_EQ(anycclCommDestroy(comm), anycclSuccess);  // an abort would end what peers still do
+  } else {
+    made.error = anycclGetLastError(nullptr);
+    EXPECT_EQ(anycclCommAbort(comm), anycclSuccess);
+  }
   return made;
 }
 

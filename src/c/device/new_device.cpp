@@ -1,5 +1,6 @@
 #include "c/device/new_device.hpp"
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 #include "c/background.hpp"
 #include "framework/device/device_queues.hpp"

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <random>
 
+#include "base/error.hpp"
 #include "base/per_process.hpp"
 
 namespace anyccl {
