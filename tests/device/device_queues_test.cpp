@@ -61,6 +61,23 @@ TEST(DeviceQueues, averages_have_the_bits_of_the_host) {
     });
 }
 
+/// With a plan that does not make each result in one step, and publishes sums where results are.
+TEST(DeviceQueues, averages_of_a_ring_have_the_bits_of_the_host) {
+  in_queues(3, [&](RankOnDevice& rank) {
+    CommunicatorConfig config;
+    config.fields.algo = "ring";
+    config.fields.deviceQueues = 1;
+    auto ring = rank.comm.split(0, 0, config);
+    ASSERT_OK(ring.status());
+    const OneRank one{*ring, rank.device, rank.stream.handle(), rank.queue};
+    for (const Collective what : {Collective::all_reduce, Collective::reduce_scatter})
+      for (const bool in_place : {false, true}) {
+        SCOPED_TRACE(fmt::format("{}, in place {}", name(what), in_place));
+        compare_with_host(one, what, DType::f32, 300001, in_place, 0, kBothSides, anycclAvg);
+      }
+  });
+}
+
 /// Also those of small types, where one step makes each result.
 TEST(DeviceQueues, averages_are_in_queues) {
   in_queues(2, [](RankOnDevice& rank) {
