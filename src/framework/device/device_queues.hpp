@@ -40,8 +40,9 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   /// Whether such a call is done in queues, on all ranks. Errors: of its arguments.
   Result<bool> takes(const Call& call);
   /// Puts the call, whose buffers are the device's or pinned, into the queues, after what `program`
-  /// has by now, and before what the follower does later. Waits while queues are full. Errors: of its arguments, invalid_usage, if `program` is recorded, and in_progress, if another
-  /// thread is in a CallSequence at `until`, before anything is done; else the communicator fails.
+  /// has by now, and before what the follower does later. Waits while queues are full. Errors: of
+  /// its arguments, invalid_usage, if `program` is recorded, and in_progress, if another thread is
+  /// in a CallSequence at `until`, before anything is done; else the communicator fails.
   Result<std::shared_ptr<EnqueuedOperation>> put(const Call& call, DeviceQueue program,
                                                  Follower follower, const Deadline& until = {});
 
