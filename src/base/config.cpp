@@ -189,6 +189,15 @@ Status read_number(const char* name, Number low, Number high, std::optional<Numb
                high);
 }
 
+/// `into` stays as it is if the variable is not set.
+template <typename Number>
+Status read_number(const char* name, Number low, Number high, Number& into) {
+  std::optional<Number> number;
+  ANYCCL_CHECK(read_number(name, low, high, number));
+  into = number.value_or(into);
+  return {};
+}
+
 Status read_switch(const char* name, bool& into) {
   std::optional<int> number;
   ANYCCL_CHECK(read_number(name, 0, 1, number));
@@ -356,35 +365,22 @@ Result<Config> read_config() {
   c.transport = env_text("ANYCCL_TRANSPORT");
   c.host_id = env_text("ANYCCL_HOSTID");
   c.interface = env_text("ANYCCL_SOCKET_IFNAME");
-  std::optional<int> ack_timeout;
-  ANYCCL_CHECK(read_number("ANYCCL_TCP_ACK_TIMEOUT", 1, 600, ack_timeout));
-  c.ack_timeout_s = ack_timeout.value_or(c.ack_timeout_s);
+  ANYCCL_CHECK(read_number("ANYCCL_TCP_ACK_TIMEOUT", 1, 600, c.ack_timeout_s));
   ANYCCL_CHECK(read_switch("ANYCCL_CHECKSUM", c.checksums));
   ANYCCL_CHECK(read_chaos(c.chaos));
   ANYCCL_CHECK(read_switch("ANYCCL_TLS", c.tls));
-  std::optional<double> reconnect;
-  ANYCCL_CHECK(read_number("ANYCCL_RECONNECT", 0.0, 86400.0, reconnect));
-  c.reconnect_s = reconnect.value_or(c.reconnect_s);
+  ANYCCL_CHECK(read_number("ANYCCL_RECONNECT", 0.0, 86400.0, c.reconnect_s));
   ANYCCL_CHECK(read_secret(c.secret));
   c.cache_folder = cache_folder();
-  std::optional<int> reproducible;
-  ANYCCL_CHECK(read_number("ANYCCL_REPRODUCIBLE", 0, 3, reproducible));
-  c.reproducible = reproducible.value_or(c.reproducible);
+  ANYCCL_CHECK(read_number("ANYCCL_REPRODUCIBLE", 0, 3, c.reproducible));
   ANYCCL_CHECK(read_verify(c.verify));
   ANYCCL_CHECK(read_switch("ANYCCL_FUSION", c.fuses));
   ANYCCL_CHECK(read_switch("ANYCCL_DEVICE_QUEUES", c.device_queues));
-  std::optional<int> port;
-  ANYCCL_CHECK(read_number("ANYCCL_PORT", 1, 65535, port));
-  c.port = port.value_or(0);
+  ANYCCL_CHECK(read_number("ANYCCL_PORT", 1, 65535, c.port));
   ANYCCL_CHECK(read_port_range(c.ports));
-  std::optional<double> timeout;
-  ANYCCL_CHECK(read_number("ANYCCL_TIMEOUT", 0.001, 86400.0, timeout));
-  c.timeout_s = timeout.value_or(c.timeout_s);
-  std::optional<double> seconds;
-  ANYCCL_CHECK(read_number("ANYCCL_OP_TIMEOUT", 0.0, kMostSeconds, seconds));
-  c.op_timeout_s = seconds.value_or(c.op_timeout_s);
-  ANYCCL_CHECK(read_number("ANYCCL_WARN_AFTER", 0.0, kMostSeconds, seconds));
-  c.warn_after_s = seconds.value_or(c.warn_after_s);
+  ANYCCL_CHECK(read_number("ANYCCL_TIMEOUT", 0.001, 86400.0, c.timeout_s));
+  ANYCCL_CHECK(read_number("ANYCCL_OP_TIMEOUT", 0.0, kMostSeconds, c.op_timeout_s));
+  ANYCCL_CHECK(read_number("ANYCCL_WARN_AFTER", 0.0, kMostSeconds, c.warn_after_s));
   std::optional<std::size_t> record_entries;
   ANYCCL_CHECK(read_number("ANYCCL_RECORD", std::size_t{0}, kMostRecordEntries, record_entries));
   c.dump.folder = env_text("ANYCCL_DUMP_DIR");
@@ -395,9 +391,7 @@ Result<Config> read_config() {
   c.metrics_folder = env_text("ANYCCL_METRICS");
   c.record_entries =
       record_entries.value_or(c.trace_folder.empty() ? kRecordEntries : kTracedEntries);
-  std::optional<int> connect_all;
-  ANYCCL_CHECK(read_number("ANYCCL_CONNECT_ALL", 0, 65536, connect_all));
-  c.connect_all = connect_all.value_or(c.connect_all);
+  ANYCCL_CHECK(read_number("ANYCCL_CONNECT_ALL", 0, 65536, c.connect_all));
   read_launcher_variables(c);
   c.master_addr = env_text("MASTER_ADDR");
   return c;

@@ -24,7 +24,7 @@ Result<std::shared_ptr<EnqueuedOperation>> put_into_queues(const Call& call, any
 }
 
 /// It is put there at the end of the group, which waits for it if it has no stream. A stream waits
-/// for it when all calls of the group are there: several may have one stream, also of several ranks.
+/// when all calls of the group are there: several may have one stream, also those of several ranks.
 void add_queued(const Call& call, anycclComm_t handle, anycclStream_t stream) {
   const auto operation = std::make_shared<std::shared_ptr<EnqueuedOperation>>();
   const DeviceQueue queue = queue_of(stream);
