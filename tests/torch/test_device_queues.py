@@ -113,7 +113,11 @@ def test_coalesced_calls_and_messages_beside_calls_in_queues(tmp_path):
     run_on_devices(2, tmp_path, body)
 
 
-def test_a_rank_whose_device_has_no_such_queues(tmp_path):
+@pytest.mark.parametrize("setting, why", [
+    (("SIMULATED_CUDA_NO_MEMOPS", "1"), "lacks queues that wait for words"),
+    (("SIMULATED_CUDA_FAIL", "cuMemHostRegister:1"), "cuMemHostRegister"),
+], ids=["no_words", "no_pins"])
+def test_a_rank_whose_device_has_no_such_queues(setting, why, tmp_path):
     """All go by copies, and say why."""
     def body(rank, device):
         x = torch.full((3,), rank + 1.0, device=device)
@@ -121,9 +125,9 @@ def test_a_rank_whose_device_has_no_such_queues(tmp_path):
             os.dup2(words.fileno(), 2)
             dist.all_reduce(x)
             words.seek(0)
-            assert re.search("go by copies to the host: .*rank 0.*lacks queues that wait for words", words.read())
+            assert re.search(f"go by copies to the host: .*rank 0.*{why}", words.read())
         assert x.cpu().eq(3).all()
-    run_on_devices(2, tmp_path, body, settings_of_rank_0=[("SIMULATED_CUDA_NO_MEMOPS", "1")])
+    run_on_devices(2, tmp_path, body, settings_of_rank_0=[setting])
 
 
 def test_a_rank_with_a_tensor_on_the_cpu(tmp_path):

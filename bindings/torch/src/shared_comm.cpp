@@ -161,13 +161,16 @@ void SharedComm::use_queues(std::string_view name, const std::function<void()>& 
     meet();
     with(name, [&](anycclComm_t comm) {
       const anycclResult_t result = anycclCommUseDeviceQueues(comm);
-      if (result == anycclUnsupported) {
-        TORCH_WARN("anyccl: calls on ", device_.load(),
-                   " go by copies to the host: ", anycclGetLastError(comm));
-        return;
+      const std::string why = anycclGetLastError(comm);
+      anycclResult_t failure = anycclSuccess;
+      anycclCommGetAsyncError(comm, &failure);
+      const bool is_lack = result == anycclUnsupported || result == anycclUnhandledDeviceError;
+      if (!is_lack || failure != anycclSuccess) {
+        check(result, name);
+        found = Queues::used;
+      } else {
+        TORCH_WARN("anyccl: calls on ", device_.load(), " go by copies to the host: ", why);
       }
-      check(result, name);
-      found = Queues::used;
     });
   }
   queues_.store(found);

@@ -10,6 +10,7 @@ namespace anyccl {
 NewDevice::NewDevice(const std::shared_ptr<Device>& device)
     : copies_(device == nullptr ? nullptr : std::make_shared<DeviceCopies>(device)) {}
 
+/// What a rank lacks, or what its device cannot do, all ranks hear.
 Status NewDevice::use_queues(const CommPtr& comm) {
   if (!comm->membership().device_queues || comm->size() == 1) return {};
   {
@@ -22,8 +23,10 @@ Status NewDevice::use_queues(const CommPtr& comm) {
     const std::lock_guard lock(mutex_);
     in_use_queues_ = nullptr;
   }
-  if (queues.ok()) queues_ = *std::move(queues);
-  if (queues.ok() || queues.status().code() != Code::unsupported) return queues.status();
+  if (queues.ok()) return queues_ = *std::move(queues), Status();
+  const Code code = queues.status().code();
+  if (!comm->failure().ok() || (code != Code::unsupported && code != Code::device_error))
+    return queues.status();
   log(copies_ == nullptr ? LogLevel::info : LogLevel::warn,
       "{}: calls on memory of devices go by copies to the host, not in queues of the devices: {}",
       comm->membership().label, queues.status().message());
