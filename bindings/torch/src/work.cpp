@@ -61,7 +61,7 @@ std::vector<at::Tensor> PendingWork::result() {
   return outputs_;
 }
 
-/// Without a time limit the current stream waits for what is in queues, and not the caller.
+/// Without a time limit the current stream waits for calls in queues, and not the caller.
 bool PendingWork::wait(std::chrono::milliseconds timeout) {
   if (timeout == kNoTimeout && !operation_->is_finished() && operation_->is_in_queues()) {
     operation_->hold_current_stream();
