@@ -198,6 +198,38 @@ TEST(RandomCallsOnDevice, a_rank_that_dies_ends_the_wait_for_room_in_queues) {
   EXPECT_EQ(outcomes[1].exit_code, -SIGKILL) << outcomes[1].output;
 }
 
+/// Also as soon as a call waits for room in its queues.
+TEST(RandomCallsOnDevice, a_rank_that_leaves_without_a_call_in_queues_is_named) {
+  const auto expect_named = [](std::size_t bytes, int root) {
+    const auto stays = [=](Communicator& comm) {
+      const CurrentDevice device(0);
+      const DeviceQueue queue = *device->make_queue(false);
+      const Stream stream = *Stream::wrap(0, queue);
+      void* const x = *device->allocate(bytes);
+      static_cast<void>(
+          anycclBroadcast(x, x, bytes, anycclUint8, root, comm.handle(), stream.handle()));
+      device.await(queue);
+      anycclResult_t result = anycclSuccess;
+      EXPECT_EQ(anycclCommGetAsyncError(comm.handle(), &result), anycclSuccess);
+      EXPECT_EQ(result, anycclRemoteError);
+      const std::string why = anycclGetLastError(comm.handle());
+      EXPECT_NE(why.find("rank 1"), std::string::npos) << why;
+    };
+    expect_all_passed(run_processes(
+        2,
+        [&](Communicator& comm) {
+          ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+          ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess);
+          if (comm.rank() == Rank{0}) stays(comm);
+        },
+        [](int) {
+          return Settings{{"SIMULATED_CUDA_DEVICE_MB", "512"}};
+        }));
+  };
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{256} << 20})
+    for (const int root : {0, 1}) expect_named(bytes, root);
+}
+
 TEST(RandomCallsOnDevice, a_rank_that_is_stopped_is_named_at_the_time_limit) {
   struct Shared {
     std::atomic<pid_t> stopped{0};

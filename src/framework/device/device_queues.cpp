@@ -238,7 +238,9 @@ Status DeviceQueues::put_commands(const Call& call, const PreparedCall& prepared
   ANYCCL_CHECK(on.wait(state_.in, before_));
   ANYCCL_CHECK(on.wait_word(state_.in, wires_->agreed(), calls_));
   ANYCCL_CHECK(on.record(state_.in, operation.turn()));
-  const Enqueuer::Pause pause = [this](std::uint32_t commands) { return make_room(commands); };
+  const Enqueuer::Pause pause = [&](std::uint32_t commands) {
+    return make_room(commands, operation.on_host());
+  };
   Enqueuer enqueuer(on, *wires_, state_, prepared, comm_->rank(),
                     {call.input, call.output, scratch}, pause);
   const Status status = enqueuer.run();
@@ -256,19 +258,20 @@ void DeviceQueues::put_end(const EnqueuedOperation& operation) {
 }
 
 /// Waits in the library, where failures are seen, instead of in the driver.
-Status DeviceQueues::make_room(std::uint32_t commands) {
+Status DeviceQueues::make_room(std::uint32_t commands, Operation& meeting) {
   since_mark_ += commands;
   if (since_mark_ < kCommandsPerMark) return {};
   since_mark_ = 0;
   const Mark& oldest = marks_[next_mark_];
   next_mark_ = (next_mark_ + 1) % kMarks;
-  ANYCCL_CHECK(await(oldest.out));
-  ANYCCL_CHECK(await(oldest.in));
+  ANYCCL_CHECK(await(oldest.out, meeting));
+  ANYCCL_CHECK(await(oldest.in, meeting));
   ANYCCL_CHECK(device().record(state_.out, oldest.out));
   return device().record(state_.in, oldest.in);
 }
 
-Status DeviceQueues::await(DeviceMoment moment) const {
+/// `meeting`: of the call that wants room, which peers may leave without.
+Status DeviceQueues::await(DeviceMoment moment, Operation& meeting) const {
   using namespace std::chrono_literals;
   const Deadline patience = Deadline::in(1s);  // what a dead peer has done before may be enough
   for (;;) {
@@ -276,6 +279,7 @@ Status DeviceQueues::await(DeviceMoment moment) const {
     if (is_past) return {};
     ANYCCL_CHECK(comm_->failure());
     if (patience.passed()) Meetings(*comm_).check_deaths();
+    if (patience.passed() && !meeting.done()) Meetings(*comm_).check(meeting, false);
     std::this_thread::sleep_for(200us);  // nothing that a device does wakes this thread
   }
 }

@@ -75,8 +75,8 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   Result<std::byte*> scratch(std::size_t bytes);
   Result<std::shared_ptr<EnqueuedOperation>> put_in_turn(const Call& call, DeviceQueue program,
                                                          Follower follower);
-  Status make_room(std::uint32_t commands);
-  Status await(DeviceMoment moment) const;
+  Status make_room(std::uint32_t commands, Operation& meeting);
+  Status await(DeviceMoment moment, Operation& meeting) const;
   Status put_commands(const Call& call, const PreparedCall& prepared, std::byte* scratch,
                       DeviceQueue program, EnqueuedOperation& operation,
                       std::vector<WordOfRank>& waits);
