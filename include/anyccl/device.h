@@ -65,9 +65,9 @@ ANYCCL_API anycclResult_t anycclStreamWrap(anycclStream_t* stream, int device, v
  * Done by copies, as without queues: operators of the program, logical scans, sums of
  * types that are added up in others, calls with a configuration, prepared and verified ones,
  * v-forms and messages. A prepared call meets prepared ones alone. anycclCommSetDevice is
- * InvalidUsage from now on; communicators made of this one have no queues. One rank alone needs
- * none. Errors, on all ranks, naming the rank: Unsupported for what it lacks, a device whose queues
- * write words and wait for them, kernels (ANYCCL_WITH_CUDA_KERNELS), shared memory.
+ * InvalidUsage from now on; communicators made of this one have no queues by this call. One rank
+ * alone needs none. Errors, on all ranks, naming the rank: Unsupported for what it lacks, a device
+ * whose queues write words and wait for them, kernels (ANYCCL_WITH_CUDA_KERNELS), shared memory.
  *
  * With ANYCCL_DEVICE_QUEUES=1, or deviceQueues of anycclConfig_t, communicators do this when they
  * are made. Where a rank lacks something, those with a device warn, and calls go by copies. */

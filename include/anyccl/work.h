@@ -90,7 +90,7 @@ ANYCCL_API anycclResult_t anycclStart(anycclPrepared_t prepared, anycclWork_t* w
  * it failed; returns the first error. With a NULL or a stream among them nothing was started. */
 ANYCCL_API anycclResult_t anycclStartAll(const anycclPrepared_t* prepared, size_t count,
                                          anycclWork_t* works);
-/* Frees the handle; what was started goes on. NULL is allowed. */
+/* Frees the handle; operations that it has started go on. NULL is allowed. */
 ANYCCL_API anycclResult_t anycclPreparedFree(anycclPrepared_t prepared);
 /* *done = 1 if the operation is complete or has failed; makes progress, never blocks. Any thread.
  * Returns the operation's error, if it has failed. */

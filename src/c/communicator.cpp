@@ -140,7 +140,8 @@ anycclResult_t anycclCommInitAll(anycclComm_t* comms, int ndev, const int* devli
     std::vector<std::unique_ptr<NewDevice>> new_devices;
     std::vector<std::function<Status()>> jobs;
     for (std::size_t r = 0; r < made.size(); ++r) {
-      new_devices.push_back(std::make_unique<NewDevice>(devices.empty() ? nullptr : devices[r]));
+      new_devices.push_back(std::make_unique<NewDevice>(
+          devices.empty() ? nullptr : devices[r], creation_limit(made[r]->membership().settings)));
       jobs.emplace_back([&, r] { return new_devices[r]->use_queues(made[r]); });
     }
     if (made[0]->membership().device_queues) ANYCCL_CHECK(run_side_by_side(jobs));

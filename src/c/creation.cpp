@@ -87,6 +87,13 @@ CommSettings settings_in(const anycclConfig_t& config) {
 
 }  // namespace
 
+std::chrono::milliseconds creation_limit(const CommSettings& settings) {
+  if (settings.creation_limit) return *settings.creation_limit;
+  const auto read = settings.environment == nullptr ? read_config() : *settings.environment;
+  const double seconds = read.ok() ? read->timeout_s : Config().timeout_s;
+  return std::chrono::milliseconds(std::max(1L, static_cast<long>(seconds * 1000)));
+}
+
 Result<int> level_in(int level) {
   if (level == ANYCCL_CONFIG_UNDEF_INT) return -1;
   if (level >= 0 && level <= kMostLevel) return level;
@@ -97,10 +104,6 @@ Result<int> level_in(int level) {
 Creation creation_in(const anycclConfig_t* config, Status problem, const anycclComm* parent) {
   Creation creation;
   creation.blocking = parent == nullptr || parent->blocking;
-  creation.device =
-      std::make_shared<NewDevice>(parent == nullptr           ? device_in_use()
-                                  : parent->copies != nullptr ? parent->copies->shared_device()
-                                                              : nullptr);
   if (config != nullptr) {
     const Result<bool> blocking = is_blocking(*config, creation.blocking);
     if (blocking.ok()) {
@@ -112,6 +115,11 @@ Creation creation_in(const anycclConfig_t* config, Status problem, const anycclC
     }
   }
   creation.settings.environment = std::make_shared<const Result<Config>>(read_config());
+  creation.device =
+      std::make_shared<NewDevice>(parent == nullptr           ? device_in_use()
+                                  : parent->copies != nullptr ? parent->copies->shared_device()
+                                                              : nullptr,
+                                  creation_limit(creation.settings));
   if (!problem.ok()) creation.settings.problem = std::move(problem);
   return creation;
 }

@@ -14,6 +14,8 @@ namespace anyccl {
 anycclComm_t make_handle(CommPtr comm, std::string name = {},
                          const NewDevice& device = NewDevice(nullptr));
 
+/// The time that creating a communicator may take, as its settings or the environment say.
+std::chrono::milliseconds creation_limit(const CommSettings& settings);
 /// The level of reproducibility that a configuration says; -1: none.
 Result<int> level_in(int level);
 /// A communicator to be made, as a configuration has it.

@@ -22,7 +22,7 @@ struct OpenGroup {
     std::vector<std::function<Status()>> jobs;
   };
   std::vector<Jobs> before;
-  std::vector<std::function<Status()>> after;
+  std::vector<std::function<Status()>> between, after;
   Status first_error;
 };
 
@@ -83,6 +83,9 @@ void add_to_group(const void* owner, std::function<Status()> job) {
   if (mine == all.end()) mine = all.insert(all.end(), OpenGroup::Jobs{owner, {}});
   mine->jobs.push_back(std::move(job));
 }
+void add_between_in_group(std::function<Status()> job) {
+  current->between.push_back(std::move(job));
+}
 void add_after_group(std::function<Status()> job) {
   current->after.push_back(std::move(job));
 }
@@ -105,11 +108,13 @@ anycclResult_t anycclGroupEnd() {
     if (--depth > 0) return {};
     OpenGroup& mine = *current;
     CallGroup calls = std::move(mine.calls);
-    const auto after = std::exchange(mine.after, {});
+    const auto between = std::exchange(mine.between, {}), after = std::exchange(mine.after, {});
     if (!mine.first_error.ok() || !mine.before.empty()) {
       const auto before = std::exchange(mine.before, {});
       ANYCCL_CHECK(std::exchange(mine.first_error, {}));
-      ANYCCL_CHECK(run_side_by_side(before));
+      const Status begun = run_side_by_side(before), held = run_in_turn(between);
+      ANYCCL_CHECK(begun);
+      ANYCCL_CHECK(held);
     }
     Status status = calls.run();
     mine.calls = std::move(calls);  // it is empty: the next one has its room

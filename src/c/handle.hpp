@@ -206,6 +206,8 @@ void add_to_group(anycclComm_t handle, const OneSidedCall& call, anycclStream_t 
 void add_to_group(const void* owner, std::function<Status()> job);
 /// After its calls.
 void add_after_group(std::function<Status()> job);
+/// When all jobs of add_to_group() have ended, also after an error; before the group's calls.
+void add_between_in_group(std::function<Status()> job);
 /// An error of a call inside a group: anycclGroupEnd returns the first one.
 void note_in_group(const Status& status);
 

@@ -214,6 +214,40 @@ TEST(DeviceQueues, a_call_of_a_group_sees_what_the_one_before_it_has_written) {
   });
 }
 
+TEST(DeviceQueues, a_stream_waits_for_a_call_of_a_group_with_an_error) {
+  std::barrier looked(2);
+  in_queues(2, [&](RankOnDevice& rank) {
+    const OnDevice x = rank.put({1});
+    const DeviceQueue captured = *rank.device->make_queue(false);
+    const Stream stream = *Stream::wrap(rank.device->number(), captured);
+    const auto begin =
+        ModelledTime::find<cuda::Error (*)(DeviceQueue, int)>("cuStreamBeginCapture_v2");
+    const auto end = ModelledTime::find<cuda::Error (*)(DeviceQueue, void**)>("cuStreamEndCapture");
+    HeldUp held(rank, rank.queue);
+    if (rank.comm.rank() == Rank{0}) held.go_on();  // its call waits for the other rank's
+    ASSERT_EQ(begin(captured, 0), 0);
+    ASSERT_EQ(anycclGroupStart(), anycclSuccess);
+    EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
+    EXPECT_EQ(anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, rank.comm.handle(),
+                              stream.handle()),
+              anycclSuccess);
+    EXPECT_EQ(anycclGroupEnd(), anycclInvalidUsage);
+    void* graph = nullptr;
+    ASSERT_EQ(end(captured, &graph), 0);
+    const DeviceMoment after = *rank.device->make_moment();
+    EXPECT_OK(rank.device->record(rank.queue, after));
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(20));  // a stream that is not held is past
+    EXPECT_FALSE(*rank.device->is_past(after));
+    looked.arrive_and_wait();
+    held.go_on();
+    rank.device.await(rank.queue);
+    EXPECT_EQ(floats_on(x), Floats{2});
+    EXPECT_OK(rank.device->drop_moment(after));
+    EXPECT_OK(rank.device->drop_queue(captured));
+  });
+}
+
 TEST(DeviceQueues, groups_and_batches_have_calls_in_queues_beside_others) {
   in_queues(2, [](RankOnDevice& rank) {
     const float me = static_cast<float>(index(rank.comm.rank()) + 1);
@@ -246,6 +280,31 @@ TEST(DeviceQueues, groups_and_batches_have_calls_in_queues_beside_others) {
     EXPECT_EQ(floats_on(got), Floats{3 - me});
     EXPECT_EQ(floats_on(sum), Floats{9});
     EXPECT_EQ(host_sum, Floats{2});
+  });
+}
+
+/// Else it could end, and take its memory away.
+TEST(DeviceQueues, a_root_with_slots_on_the_device_waits_for_its_readers) {
+  const CurrentDevice device(0);
+  std::barrier looked(2);
+  run_ranks(2, [&](Communicator& comm) {
+    ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+    use_queues(comm);
+    RankOnDevice rank(comm);
+    const OnDevice x = rank.put({1});
+    auto held = std::make_unique<HeldUp>(rank, rank.queue);
+    if (comm.rank() == Rank{0}) held->go_on();
+    anycclCall_t call = call_of(anycclCollBroadcast, x.at(), x.at(), 1);
+    call.stream = rank.stream.handle();
+    anycclWork_t work = nullptr;
+    ASSERT_EQ(anycclIssue(&call, comm.handle(), &work), anycclSuccess) << rank.last_error();
+    EXPECT_EQ(anycclWorkWaitFor(work, 100), anycclInProgress);
+    looked.arrive_and_wait();
+    held->go_on();
+    EXPECT_EQ(anycclWorkWait(work), anycclSuccess) << rank.last_error();
+    EXPECT_EQ(anycclWorkFree(work), anycclSuccess);
+    held.reset();
+    looked.arrive_and_wait();
   });
 }
 

@@ -1,5 +1,8 @@
 // Ranks that share a device pass data on in its memory, if they can open it.
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <functional>
 #include <string>
 
@@ -21,7 +24,7 @@ DeviceSlots* slots_of(Communicator& comm) {
   return comm.handle()->device.queues.load()->wires().device_slots();
 }
 
-/// The sum of 1, 2 ... over all ranks, in queues.
+/// The sum of 1, 2 ... over all ranks, on device 0.
 void expect_right_sum(Communicator& comm) {
   const CurrentDevice device(0);
   const DeviceQueue queue = *device->make_queue(false);
@@ -64,6 +67,27 @@ TEST(DeviceSlots, no_rank_has_them_where_one_cannot_open_memory) {
           return settings;
         },
         false);
+}
+
+/// A file of memory that ranks show each other may have this size at most.
+void limit_files(rlim_t bytes) {
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{bytes, bytes};
+  EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+TEST(DeviceSlots, ranks_without_memory_for_queues_go_by_copies) {
+  expect_all_passed(run_processes(2, [](Communicator& comm) {
+    ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+    expect_right_sum(comm);  // opens the driver
+    CommunicatorConfig config;
+    config.fields.deviceQueues = 1;
+    if (comm.rank() == Rank{1}) limit_files(4 << 20);
+    auto part = comm.split(0, 0, config);
+    ASSERT_OK(part.status());
+    EXPECT_EQ(part->handle()->device.queues.load(), nullptr);
+    expect_right_sum(*part);
+  }));
 }
 
 }  // namespace

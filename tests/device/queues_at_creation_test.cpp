@@ -6,7 +6,7 @@
 namespace anyccl::test {
 namespace {
 
-/// What comes of a split of all ranks with this in its configuration.
+/// The outcome of a split of all ranks with this in its configuration.
 struct Made {
   anycclResult_t result;
   std::string error;

@@ -46,6 +46,69 @@ def test_a_stream_other_than_that_of_the_call_waits_for_its_work(tmp_path):
     run_on_devices(2, tmp_path, body)
 
 
+@pytest.mark.parametrize("strided", [False, True])
+def test_a_wait_in_another_stream_keeps_the_tensors_of_the_call(strided, tmp_path):
+    """The stream of the call may use their memory again, and does not wait."""
+    def body(rank, device):
+        dist.all_reduce(torch.ones(1, device=device))
+        result, mine, other = torch.zeros(2000, device=device), torch.Stream(device), torch.Stream(device)
+        torch.accelerator.synchronize()
+        with simulated_device.held():
+            with mine:
+                x = torch.full((20, 50), rank + 1.0, device=device)
+                x = x.t() if strided else x
+                work = dist.all_gather_single(result.view(2 * x.shape[0], x.shape[1]), x, async_op=True)
+            with other:
+                work.wait()
+            x = x if strided else None  # then a copy of it is free
+            with mine:
+                later = [torch.full((20, 50), 77.0, device=device) for _ in range(4)]
+        torch.accelerator.synchronize()
+        assert result.cpu().unique().tolist() == [1, 2] and len(later) == 4
+    run_on_devices(2, tmp_path, body)
+
+
+def test_a_signal_ends_the_wait_for_the_first_collective_which_keeps_its_place(tmp_path):
+    def body(rank, device):
+        x = torch.full((3,), rank + 1.0, device=device)
+        if rank == 0:
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(KeyboardInterrupt):
+                dist.all_reduce(x)
+            tell("it has ended")
+        else:
+            wait_for("it has ended")
+        dist.all_reduce(x)
+        assert x.cpu().eq(3).all()
+    run_on_devices(2, tmp_path, body)
+
+
+def test_what_the_variable_says_later_changes_nothing(tmp_path):
+    def body(rank, device):
+        if rank == 0:
+            os.environ["ANYCCL_DEVICE_QUEUES"] = "0"
+        x = torch.full((3,), rank + 1.0, device=device)
+        dist.all_reduce(x)
+        assert x.cpu().eq(3).all()
+    run_on_devices(2, tmp_path, body)
+
+
+def test_a_work_that_is_complete_does_not_tell_of_later_calls(tmp_path):
+    def body(rank, device):
+        x = torch.ones(3, device=device)
+        dist.all_reduce(x)
+        work = dist.all_reduce(x, async_op=True)
+        later = dist.all_reduce(x, async_op=True)
+        while not later.is_completed():  # and so is the one before it, which nobody has asked
+            pass
+        other = dist.all_reduce(x, async_op=True, op=[dist.ReduceOp.MAX, dist.ReduceOp.SUM][rank])
+        with pytest.raises(dist.DistBackendError):
+            other.wait(datetime.timedelta(seconds=30))
+        assert work.wait()
+    run_on_devices(2, tmp_path, body)
+
+
 def test_tensors_that_are_not_contiguous(tmp_path):
     def body(rank, device):
         for is_async in (False, True):

@@ -278,14 +278,16 @@ void Backend::run(Job& job, at::TensorList inputs, at::TensorList outputs) {
 void Backend::run_in_stream(Job& job, at::TensorList inputs, at::TensorList outputs) {
   const std::vector<CopyBack> copies = std::exchange(job.memory.copies(), {});
   const auto operation = operation_of(job, inputs, outputs);
-  comm().with(job.name(), [&](anycclComm_t comm) {
-    const Factor factor(job, comm);
-    issue(job, comm, *operation);
-  });
   try {
-    if (!operation->is_in_queues()) operation->wait(std::chrono::milliseconds{0});
+    comm().with(job.name(), [&](anycclComm_t comm) {
+      const Factor factor(job, comm);
+      issue(job, comm, *operation);
+    });
+    if (operation->is_in_queues())
+      operation->hold_current_stream();
+    else
+      operation->wait(std::chrono::milliseconds{0});
     if (const std::exception_ptr error = operation->error()) std::rethrow_exception(error);
-    operation->hold_current_stream();
   } catch (...) {
     open_.add(operation), operation->abandon();
     throw;
@@ -302,8 +304,9 @@ Backend::WorkPtr Backend::start(Job& job, at::TensorList inputs, at::TensorList 
     comm().use_queues(job.name(), [&] {  // first all ranks meet, within the time limit
       c10d::BarrierOptions options;
       options.timeout = job.timeout;
-      options.asyncOp = false;
-      barrier(options);
+      if (meeting_ == nullptr) meeting_ = barrier(options);  // a signal may end the wait for it
+      meeting_->wait(kNoTimeout);
+      meeting_ = nullptr;
     });
   const CurrentStream stream(job.name(), job.device);
   for (anycclCall_t& call : job.calls) call.stream = stream.get();

@@ -249,6 +249,8 @@ class Backend final : public c10d::Backend {
   std::atomic<std::uint64_t> sequence_ = 0;  // of collectives
   std::atomic<bool> timed_ = false;
 
+  WorkPtr meeting_;  // of all ranks, before they use queues of devices; null: none is under way
+
   mutable OpenOperations open_;
   Coalescing coalescing_;
   std::uint32_t sparse_sequence_ = 0;

@@ -8,11 +8,11 @@
 namespace anyccl::torch {
 namespace {
 
-/// Returns the driver's handle of a stream. Versions of torch before 2026 do not tell it: with them
-/// this waits for the work of the stream, to which the default stream, null, adds nothing.
+/// Returns the driver's handle of a stream. If torch does not tell it, this waits for the work of
+/// the stream, to which the default stream, null, adds nothing.
 template <typename Stream>
 void* native_handle_of(const Stream& stream) {
-  if constexpr (requires { stream.native_handle(); }) {
+  if constexpr (kTellsHandle<Stream>) {
     return stream.native_handle();
   } else {
     stream.synchronize();
@@ -44,10 +44,14 @@ std::vector<c10::Device> devices_of(at::TensorList tensors) {
   return devices;
 }
 
+std::optional<c10::Stream> current_stream(c10::Device device) {
+  if (device.is_cpu()) return std::nullopt;
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+
 CurrentStream::CurrentStream(const char* name, c10::Device device) {
-  if (device.is_cpu()) return;
-  const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-  check(anycclStreamWrap(&stream_, device.index(), native_handle_of(stream)), name);
+  const std::optional<c10::Stream> stream = current_stream(device);
+  if (stream) check(anycclStreamWrap(&stream_, device.index(), native_handle_of(*stream)), name);
 }
 
 CurrentStream::~CurrentStream() {

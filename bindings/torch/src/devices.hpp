@@ -22,6 +22,16 @@ c10::Device common_device(const char* name, at::TensorList inputs, at::TensorLis
 /// The devices of the tensors that are not on the CPU: a future of such tensors is told of them.
 std::vector<c10::Device> devices_of(at::TensorList tensors);
 
+template <typename Stream>
+constexpr bool kTellsHandle = requires(const Stream& stream) {
+  stream.native_handle();
+};
+/// Whether this torch tells the driver's handles of its streams, without which they cannot wait for
+/// calls in queues of devices: versions of before 2026 do not.
+constexpr bool kStreamsCanWait = kTellsHandle<c10::Stream>;
+/// The current stream of this thread; absent: the device is the CPU.
+std::optional<c10::Stream> current_stream(c10::Device device);
+
 /// The stream of a device that is current in this thread, in the library's form.
 class CurrentStream {
  public:

@@ -129,19 +129,22 @@ Operation::~Operation() {
   for (const anycclWork_t work : works_) anycclWorkFree(work);
 }
 
+Operation::Operation(std::shared_ptr<Executor> executor, const char* name, c10::Device device)
+    : executor_(std::move(executor)), name_(name), stream_(current_stream(device)) {}
+
 bool Operation::is_in_queues() const {
   const auto is_queued = [](anycclWork_t work) {
     int device = ANYCCL_NO_DEVICE;
     return anycclWorkGetDevice(work, &device) == anycclSuccess && device != ANYCCL_NO_DEVICE;
   };
-  return copies_.empty() && works_.size() + parts_.size() > 0 &&
+  return kStreamsCanWait && copies_.empty() && works_.size() + parts_.size() > 0 &&
          std::all_of(works_.begin(), works_.end(), is_queued) &&
          std::all_of(parts_.begin(), parts_.end(),
                      [](const auto& part) { return part->is_in_queues(); });
 }
 
 void Operation::hold_current_stream() const {
-  const CurrentStream stream(name_, device_);
+  const CurrentStream stream(name_, device());
   for (const anycclWork_t work : works_) check(anycclWorkWaitStream(work, stream.get()), name_);
   for (const auto& part : parts_) part->hold_current_stream();
 }
@@ -153,6 +156,8 @@ bool Operation::is_released() const {
 }
 
 void Operation::release_tensors() {
+  for (const auto& part : parts_) part->release_tensors();
+  if (current_stream(device()) != stream_) return;
   std::vector<at::Tensor> kept;  // freed without the lock
   std::vector<c10::Storage> memory;
   {
@@ -160,9 +165,9 @@ void Operation::release_tensors() {
     kept.swap(kept_);
     memory.swap(memory_);
     written_.clear();
-    released_ = true;
+    released_ = parts_.empty() || std::all_of(parts_.begin(), parts_.end(),
+                                              [](const auto& part) { return part->is_released(); });
   }
-  for (const auto& part : parts_) part->release_tensors();
 }
 
 bool Operation::poll() {

@@ -1,6 +1,8 @@
 #pragma once
 // Issued operations that may not be complete: the library's works, and the tensors that they use.
 
+#include <c10/core/Stream.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -28,8 +30,8 @@ void copy_back(const std::vector<CopyBack>& copies);
 /// Any thread may call anything. No tensor is released while a lock is held.
 class Operation : public std::enable_shared_from_this<Operation> {
  public:
-  Operation(std::shared_ptr<Executor> executor, const char* name, c10::Device device)
-      : executor_(std::move(executor)), name_(name), device_(device) {}
+  /// Its tensors are on `device`, and it is in the stream that is current there.
+  Operation(std::shared_ptr<Executor> executor, const char* name, c10::Device device);
   ~Operation();
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
@@ -53,14 +55,15 @@ class Operation : public std::enable_shared_from_this<Operation> {
   bool may_write(const at::Tensor& tensor, bool by_copies) const;
   bool has_copies() const { return !copies_.empty(); }
   /// The device of its tensors.
-  c10::Device device() const { return device_; }
+  c10::Device device() const { return stream_ ? stream_->device() : c10::Device(c10::kCPU); }
   bool is_finished() const { return finished_.load(std::memory_order_acquire); }
-  /// It is in queues of a device, which streams can wait for, and has nothing to copy.
+  /// It is in queues of a device, which streams can wait for, and has nothing to copy afterwards.
   bool is_in_queues() const;
   /// Later work of the device's current stream waits until it is complete; not the caller, if it is
   /// in queues. Throws if the group has failed.
   void hold_current_stream() const;
-  /// Frees the tensors that it keeps: later users of their memory come after it in a stream.
+  /// After hold_current_stream(): frees the tensors that it keeps, if the current stream is that of
+  /// the call, in which memory of its temporaries is used again; else keeps them to the end.
   void release_tensors();
   /// Called once, when it is complete: soon after if it is watched, else at the next poll or wait.
   void at_end(std::function<void()> fn) { ends_.push_back(std::move(fn)); }
@@ -100,7 +103,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   const std::shared_ptr<Executor> executor_;
   const char* const name_;
-  const c10::Device device_;
+  const std::optional<c10::Stream> stream_;  // absent on the CPU
   std::chrono::milliseconds limit_{0};
   std::vector<anycclWork_t> works_;
   std::vector<std::shared_ptr<Operation>> parts_;

@@ -47,6 +47,12 @@ anycclConfig_t in_background(const Numbers& numbers) {
   return config;
 }
 
+/// What the variable says now; the library refuses a value that is not 0 or 1.
+bool wants_queues() {
+  const char* const text = std::getenv("ANYCCL_DEVICE_QUEUES");
+  return text != nullptr && std::atoi(text) == 1;
+}
+
 }  // namespace
 
 Numbers Numbers::or_else(const Numbers& others) const {
@@ -57,13 +63,16 @@ Numbers Numbers::or_else(const Numbers& others) const {
           one(verify_later, others.verify_later), one(accumulate, others.accumulate)};
 }
 
-SharedComm::SharedComm(const anycclUniqueId& id, int rank, int size, const Numbers& numbers) {
+SharedComm::SharedComm(const anycclUniqueId& id, int rank, int size, const Numbers& numbers)
+    : wants_queues_(wants_queues()) {
   anycclConfig_t config = in_background(numbers);
   anycclComm_t comm = nullptr;
   const anycclResult_t code = anycclCommInitRankConfig(&comm, size, id, rank, &config);
   if (code != anycclInProgress) check(code, "init_process_group");
   comm_ = comm;
 }
+
+SharedComm::SharedComm(anycclComm_t begun) : comm_(begun), wants_queues_(wants_queues()) {}
 
 SharedComm::~SharedComm() {
   abort();
@@ -155,22 +164,19 @@ c10::Device SharedComm::use_device(c10::Device device, std::string_view name,
 
 void SharedComm::use_queues(std::string_view name, const std::function<void()>& meet) {
   if (queues_.load() != Queues::unasked) return;
-  const char* const wanted = std::getenv("ANYCCL_DEVICE_QUEUES");  // the library has checked it
   Queues found = Queues::none;
-  if (wanted != nullptr && std::string_view(wanted) == "1") {
+  if (wants_queues_) {
     meet();
     with(name, [&](anycclComm_t comm) {
       const anycclResult_t result = anycclCommUseDeviceQueues(comm);
       const std::string why = anycclGetLastError(comm);
       anycclResult_t failure = anycclSuccess;
       anycclCommGetAsyncError(comm, &failure);
-      const bool is_lack = result == anycclUnsupported || result == anycclUnhandledDeviceError;
-      if (!is_lack || failure != anycclSuccess) {
-        check(result, name);
+      if (failure != anycclSuccess) check(result, name);
+      if (result == anycclSuccess)
         found = Queues::used;
-      } else {
+      else
         TORCH_WARN("anyccl: calls on ", device_.load(), " go by copies to the host: ", why);
-      }
     });
   }
   queues_.store(found);

@@ -31,11 +31,11 @@ struct Numbers {
 class SharedComm {
  public:
   /// Stands for a group that is to be configured; all calls fail.
-  SharedComm() : open_(false), ended_with_(anycclInvalidUsage) {}
+  SharedComm() : open_(false), ended_with_(anycclInvalidUsage), wants_queues_(false) {}
   /// Starts to join; finished by wait_until_ready().
   SharedComm(const anycclUniqueId& id, int rank, int size, const Numbers& numbers);
   /// Takes a communicator that is being made; finished by wait_until_ready().
-  explicit SharedComm(anycclComm_t begun) : comm_(begun) {}
+  explicit SharedComm(anycclComm_t begun);
   ~SharedComm();
   SharedComm(const SharedComm&) = delete;
   SharedComm& operator=(const SharedComm&) = delete;
@@ -66,8 +66,8 @@ class SharedComm {
   /// `name`, if there is no such device, and what signals raise. Not within with().
   c10::Device use_device(c10::Device device, std::string_view name, Clock::time_point deadline);
   /// Collective, before the first collective on the device: calls run in its queues from now on, if
-  /// ANYCCL_DEVICE_QUEUES=1 asks for it and all ranks have such. `meet` returns when all ranks have
-  /// come to this. Throws if the group has failed.
+  /// ANYCCL_DEVICE_QUEUES=1 asked for it when the group was made, and all ranks have such. `meet`
+  /// returns when all ranks have come to this. Throws if the group has failed.
   void use_queues(std::string_view name, const std::function<void()>& meet);
   bool has_queues() const { return queues_.load(std::memory_order_acquire) == Queues::used; }
 
@@ -114,6 +114,7 @@ class SharedComm {
   std::atomic<anycclResult_t> ended_with_ = anycclSuccess;
   // Pairs with nothing: it changes once, while there is one user, and is looked at again then.
   std::atomic<c10::Device> device_ = c10::Device(c10::kCPU);
+  const bool wants_queues_;  // on all ranks, as the library compares that
   enum class Queues : std::uint8_t { unasked, none, used };
   std::atomic<Queues> queues_ = Queues::unasked;
   std::timed_mutex closing_;

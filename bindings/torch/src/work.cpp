@@ -63,10 +63,10 @@ std::vector<at::Tensor> PendingWork::result() {
 
 /// Without a time limit the current stream waits for calls in queues, and not the caller.
 bool PendingWork::wait(std::chrono::milliseconds timeout) {
-  if (timeout == kNoTimeout && !operation_->is_finished() && operation_->is_in_queues()) {
+  if (timeout == kNoTimeout && operation_->is_in_queues() && !operation_->poll()) {
+    synchronize();  // torch forgets it
     operation_->hold_current_stream();
     operation_->release_tensors();
-    synchronize();
     return true;
   }
   if (!operation_->wait(timeout)) throw_timed_out(timeout, opType_, awaited_text());

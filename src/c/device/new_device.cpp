@@ -7,10 +7,11 @@
 
 namespace anyccl {
 
-NewDevice::NewDevice(const std::shared_ptr<Device>& device)
-    : copies_(device == nullptr ? nullptr : std::make_shared<DeviceCopies>(device)) {}
+NewDevice::NewDevice(const std::shared_ptr<Device>& device, std::chrono::milliseconds limit)
+    : copies_(device == nullptr ? nullptr : std::make_shared<DeviceCopies>(device)),
+      limit_(limit) {}
 
-/// What a rank lacks, or what its device cannot do, all ranks hear.
+/// Without a failure all ranks hear the same: what one of them lacks, or cannot do.
 Status NewDevice::use_queues(const CommPtr& comm) {
   if (!comm->membership().device_queues || comm->size() == 1) return {};
   {
@@ -18,15 +19,13 @@ Status NewDevice::use_queues(const CommPtr& comm) {
     if (is_abandoned_) abort(*comm);
     in_use_queues_ = comm;
   }
-  auto queues = DeviceQueues::make(comm, copies_);
+  auto queues = DeviceQueues::make(comm, copies_, limit_);
   {
     const std::lock_guard lock(mutex_);
     in_use_queues_ = nullptr;
   }
   if (queues.ok()) return queues_ = *std::move(queues), Status();
-  const Code code = queues.status().code();
-  if (!comm->failure().ok() || (code != Code::unsupported && code != Code::device_error))
-    return queues.status();
+  if (!comm->failure().ok()) return queues.status();
   log(copies_ == nullptr ? LogLevel::info : LogLevel::warn,
       "{}: calls on memory of devices go by copies to the host, not in queues of the devices: {}",
       comm->membership().label, queues.status().message());

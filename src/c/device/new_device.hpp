@@ -1,6 +1,7 @@
 #pragma once
 // The device of a communicator that is being made.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -15,8 +16,9 @@ class DeviceQueues;
 /// The thread that makes the communicator fills it, and hands it over with that.
 class NewDevice {
  public:
-  /// `device`: null if it has none.
-  explicit NewDevice(const std::shared_ptr<Device>& device);
+  /// `device`: null if it has none. `limit`: the time that its queues may take; 0: that of the
+  /// communicator's operations.
+  explicit NewDevice(const std::shared_ptr<Device>& device, std::chrono::milliseconds limit = {});
 
   const std::shared_ptr<DeviceCopies>& copies() const { return copies_; }
   const std::shared_ptr<DeviceQueues>& queues() const { return queues_; }
@@ -32,6 +34,7 @@ class NewDevice {
 
  private:
   const std::shared_ptr<DeviceCopies> copies_;
+  const std::chrono::milliseconds limit_;
   std::shared_ptr<DeviceQueues> queues_;
   std::mutex mutex_;
   CommPtr in_use_queues_;

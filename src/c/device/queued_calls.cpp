@@ -10,16 +10,20 @@
 namespace anyccl {
 namespace {
 
-/// `follower` and `until`: see DeviceQueues::put().
-Result<std::shared_ptr<EnqueuedOperation>> put_into_queues(const Call& call, anycclComm& handle,
-                                                           DeviceQueue queue, Follower follower,
-                                                           const Deadline& until = {}) {
+/// Calls go there in the background, too, from now on.
+std::shared_ptr<DeviceQueues> queues_of(anycclComm& handle) {
   handle.background_progress = true;
-  auto put =
-      handle.device.queues.load(std::memory_order_relaxed)->put(call, queue, follower, until);
+  return handle.device.queues.load(std::memory_order_relaxed)->shared_from_this();
+}
+
+/// `follower` and `until`: see DeviceQueues::put().
+Result<std::shared_ptr<EnqueuedOperation>> put(const Call& call, DeviceQueues& queues,
+                                               const CommPtr& comm, DeviceQueue program,
+                                               Follower follower, const Deadline& until = {}) {
+  auto put = queues.put(call, program, follower, until);
   if (put.status().code() == Code::in_progress) return put.status();
-  ANYCCL_CHECK(end_after(put.status(), *handle.comm));
-  ANYCCL_CHECK(end_after(background_progress().add(handle.comm), *handle.comm));
+  ANYCCL_CHECK(end_after(put.status(), *comm));
+  ANYCCL_CHECK(end_after(background_progress().add(comm), *comm));
   return put;
 }
 
@@ -27,15 +31,18 @@ Result<std::shared_ptr<EnqueuedOperation>> put_into_queues(const Call& call, any
 /// when all calls of the group are there: several may have one stream, also those of several ranks.
 void add_queued(const Call& call, anycclComm_t handle, anycclStream_t stream) {
   const auto operation = std::make_shared<std::shared_ptr<EnqueuedOperation>>();
-  const DeviceQueue queue = queue_of(stream);
-  add_to_group(handle, [=]() -> Status {
-    ANYCCL_TRY(*operation, put_into_queues(call, *handle, queue, Follower::next_call));
+  const DeviceQueue program = queue_of(stream);
+  const CommPtr comm = handle->comm;
+  add_to_group(handle, [=, queues = queues_of(*handle)]() -> Status {
+    ANYCCL_TRY(*operation, put(call, *queues, comm, program, Follower::next_call));
     return {};
   });
-  add_after_group([=, comm = handle->comm, waits = stream == nullptr]() -> Status {
-    if (*operation == nullptr) return {};  // an error of the group
-    return waits ? comm->wait(**operation) : (*operation)->hold(queue);
-  });
+  if (stream != nullptr)
+    add_between_in_group([=]() -> Status {  // null: it had an error
+      return *operation == nullptr ? Status() : (*operation)->hold(program);
+    });
+  else
+    add_after_group([=]() -> Status { return comm->wait(**operation); });
 }
 
 }  // namespace
@@ -55,16 +62,17 @@ Result<bool> is_queued(const Call& call, const BufferShape& shape, anycclComm& h
 
 Result<std::shared_ptr<Operation>> issue_into_queues(const Call& call, anycclComm& handle,
                                                      anycclStream_t stream) {
-  ANYCCL_TRY(auto put, put_into_queues(call, handle, queue_of(stream), Follower::none));
-  return std::shared_ptr<Operation>(std::move(put));
+  ANYCCL_TRY(auto issued,
+             put(call, *queues_of(handle), handle.comm, queue_of(stream), Follower::none));
+  return std::shared_ptr<Operation>(std::move(issued));
 }
 
 Status run_queued(const Call& call, anycclComm_t handle, anycclStream_t stream,
                   Comm::Handover* handover) {
   if (in_group()) return add_queued(call, handle, stream), Status();
-  ANYCCL_TRY(auto operation, put_into_queues(call, *handle, queue_of(stream),
-                                             stream == nullptr ? Follower::none : Follower::program,
-                                             handover == nullptr ? Deadline() : handover->until()));
+  ANYCCL_TRY(auto operation, put(call, *queues_of(*handle), handle->comm, queue_of(stream),
+                                 stream == nullptr ? Follower::none : Follower::program,
+                                 handover == nullptr ? Deadline() : handover->until()));
   if (handover != nullptr) return wait_or_hand_over(std::move(operation), *handle->comm, *handover);
   return stream == nullptr ? handle->comm->wait(*operation) : Status();
 }

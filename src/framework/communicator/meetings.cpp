@@ -54,6 +54,7 @@ Status Meetings::exchange(std::span<const std::byte> mine, std::byte* all) {
   call.count = mine.size();
   call.input = mine.data();
   call.output = all;
+  call.timeout = limit_;
   return comm_.run(call);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Calls whose data goes through queues of devices meet here, and agree about memory for that.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,7 +20,9 @@ class Meetings {
   /// Memory that all ranks show each other, by rank.
   using AllShown = std::vector<ShownMemory>;
 
-  explicit Meetings(Comm& comm) : comm_(comm) {}
+  /// `limit`: the time that exchange() and show() may take each; 0: as operations.
+  explicit Meetings(Comm& comm, std::chrono::milliseconds limit = {})
+      : comm_(comm), limit_(limit) {}
 
   /// How this rank reaches its peers, for plans.
   const std::vector<Publications*>& routes() const { return comm_.routes_.publications_to; }
@@ -48,6 +51,7 @@ class Meetings {
   Status tell_all(const Status& mine);
 
   Comm& comm_;
+  const std::chrono::milliseconds limit_;
 };
 
 }  // namespace anyccl

@@ -67,8 +67,8 @@ DeviceQueues::~DeviceQueues() {
     static_cast<void>(new std::shared_ptr<Comm>(comm_));
     return;
   }
-  if (wires_ != nullptr && wires_->device_slots() != nullptr && !are_slots_read())
-    wires_->device_slots()->abandon();
+  if (wires_ != nullptr && wires_->device_slots() != nullptr && !comm_->failure().ok())
+    wires_->device_slots()->abandon();  // else peers have read all that calls have published
   wires_.reset();
   const auto scope = DeviceScope::enter(device());
   if (!scope.ok()) return;
@@ -82,24 +82,6 @@ DeviceQueues::~DeviceQueues() {
   for (void* const memory : scratch_) static_cast<void>(device().release(memory));
 }
 
-/// Whether peers have read all that this rank has published, after a while in which they can.
-bool DeviceQueues::are_slots_read() const {
-  using namespace std::chrono_literals;
-  const std::uint32_t me = uindex(comm_->rank());
-  const auto is_read = [&](const QueueState::Slot& slot) {
-    return std::all_of(slot.readers.begin(), slot.readers.end(), [&](std::uint32_t reader) {
-      return WordOfRank{reader, wires_->consumed(me, reader, slot.number), slot.number + 1}
-          .is_there();
-    });
-  };
-  for (const Deadline patience = Deadline::in(1s);;) {
-    if (!comm_->failure().ok()) return false;  // then words say nothing
-    if (std::all_of(state_.slots.begin(), state_.slots.end(), is_read)) return true;
-    if (patience.passed()) return false;
-    std::this_thread::sleep_for(200us);  // nothing that a device does wakes this thread
-  }
-}
-
 /// Why this rank can have no queues.
 Status DeviceQueues::problem() const {
   if (copies_ == nullptr)
@@ -107,6 +89,8 @@ Status DeviceQueues::problem() const {
   if (comm_->size() > static_cast<int>(Device::kMostSources))
     return error(Code::unsupported, "device queues are for at most {} ranks, and these are {}",
                  Device::kMostSources, comm_->size());
+  if (comm_->membership().network)
+    return error(Code::unsupported, "not all ranks are on one host, sharing memory");
   const DeviceAbilities& can = device().abilities();
   const char* const missing =
       !can.writes_words || !can.waits_for_words ? "queues that wait for words in memory"
@@ -118,10 +102,11 @@ Status DeviceQueues::problem() const {
 }
 
 Result<std::shared_ptr<DeviceQueues>> DeviceQueues::make(
-    const std::shared_ptr<Comm>& comm, const std::shared_ptr<DeviceCopies>& copies) {
+    const std::shared_ptr<Comm>& comm, const std::shared_ptr<DeviceCopies>& copies,
+    std::chrono::milliseconds limit) {
   const auto made = std::make_shared<DeviceQueues>(comm, copies);
   ANYCCL_TRY(const auto sequence, CallSequence::begin(*comm));
-  Meetings meetings(*comm);
+  Meetings meetings(*comm, limit);
   const Status problem = made->problem();
   ANYCCL_TRY(auto slots,
              DeviceSlots::make(meetings, problem.ok() ? copies->shared_device() : nullptr,
@@ -225,7 +210,18 @@ Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put_in_turn(const Call&
   if (follower != Follower::none && status.ok())
     ANYCCL_CHECK(operation->hold(follower == Follower::program ? program : state_.out));
   if (status.ok()) return operation;
-  return comm_->failure().ok() ? fail_by_device(*comm_, status) : comm_->failure();
+  return fail(status, *operation);
+}
+
+/// The communicator fails; returns why. The caller, who gets no operation, may then free the memory
+/// of the call: so this waits until queues are through with it, up to a second, as a stream that
+/// does not come holds them up.
+Status DeviceQueues::fail(const Status& why, const EnqueuedOperation& operation) {
+  using namespace std::chrono_literals;
+  const Status failure = comm_->failure().ok() ? fail_by_device(*comm_, why) : comm_->failure();
+  for (const Deadline patience = Deadline::in(1s); !operation.done() && !patience.passed();)
+    std::this_thread::sleep_for(200us);  // another thread ends the waits of the queues
+  return failure;
 }
 
 Status DeviceQueues::put_commands(const Call& call, const PreparedCall& prepared,

@@ -1,6 +1,7 @@
 #pragma once
 // A communicator whose ranks have agreed on it has queues of its devices, in which its calls run.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,7 @@
 
 namespace anyccl {
 
-/// What waits for the end of a call in queues.
+/// The work that waits for the end of a call in queues.
 enum class Follower : std::uint8_t {
   none,
   program,    ///< The queue of the program.
@@ -28,10 +29,11 @@ enum class Follower : std::uint8_t {
 /// collectives.
 class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
  public:
-  /// Collective. `copies`: of this rank's device; null: it has none. Errors: on all ranks those of
-  /// any.
+  /// Collective. `copies`: of this rank's device; null: it has none. `limit`: as of Meetings.
+  /// Errors: on all ranks those of any.
   static Result<std::shared_ptr<DeviceQueues>> make(const std::shared_ptr<Comm>& comm,
-                                                    const std::shared_ptr<DeviceCopies>& copies);
+                                                    const std::shared_ptr<DeviceCopies>& copies,
+                                                    std::chrono::milliseconds limit = {});
   DeviceQueues(const std::shared_ptr<Comm>& comm, const std::shared_ptr<DeviceCopies>& copies);
   ~DeviceQueues();
   DeviceQueues(const DeviceQueues&) = delete;
@@ -69,7 +71,6 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   };
   Status problem() const;
   Status make_queues();
-  bool are_slots_read() const;
   /// Returns null if it is not done in queues.
   Result<std::shared_ptr<const PreparedCall>> plan(const Call& call);
   Result<std::byte*> scratch(std::size_t bytes);
@@ -81,6 +82,7 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
                       DeviceQueue program, EnqueuedOperation& operation,
                       std::vector<WordOfRank>& waits);
   void put_end(const EnqueuedOperation& operation);
+  Status fail(const Status& why, const EnqueuedOperation& operation);
 
   const std::shared_ptr<Comm> comm_;  // longer than all that its transports show
   const std::shared_ptr<DeviceCopies> copies_;

@@ -92,7 +92,20 @@ Status Enqueuer::run() {
   }
   for (std::size_t r = 0; r < plan_.publications.size(); ++r)
     state_.numbers[r] += tiles * plan_.publications[r];
-  return call_.result.divide == nullptr ? Status() : divide_result();
+  if (call_.result.divide != nullptr) ANYCCL_CHECK(divide_result());
+  return wires_.device_slots() == nullptr ? Status() : await_readers();
+}
+
+/// A call with slots of the device is over when peers have read what it has published: the process
+/// may end then, and its memory with it.
+Status Enqueuer::await_readers() {
+  for (QueueState::Slot& slot : state_.slots) {
+    for (const std::uint32_t reader : slot.readers)
+      ANYCCL_CHECK(await(state_.out, reader, wires_.consumed(me_, reader, slot.number), slot.number,
+                         reads_));
+    slot.readers.clear();
+  }
+  return {};
 }
 
 /// Makes averages of the sums that the plan has left in the output.

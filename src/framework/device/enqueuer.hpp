@@ -87,6 +87,7 @@ class Enqueuer {
   Status combine(const PlanStep& s, const BoundStep& b, const Target& target);
   Status move(const PlanStep& s, const BoundStep& b, const Target& target);
   Status divide_result();
+  Status await_readers();
 
   Device& device_;
   const Wires& wires_;
