@@ -115,19 +115,6 @@ TEST(DeviceQueues, a_call_returns_at_once_and_the_stream_waits_for_it) {
   });
 }
 
-/// Modelled time of the simulated driver.
-struct ModelledTime {
-  double (*now)() = find<double (*)()>("anyccl_sim_time");
-  void (*catch_up)(double) = find<void (*)(double)>("anyccl_sim_catch_up");
-  int (*synchronize)(DeviceQueue) = find<int (*)(DeviceQueue)>("cuStreamSynchronize");
-
-  template <typename Function>
-  static Function find(const char* name) {
-    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return reinterpret_cast<Function>(dlsym(driver, name));
-  }
-};
-
 /// The stream writes the input before the call, and something else into it afterwards.
 TEST(DeviceQueues, the_input_is_what_the_stream_has_by_then) {
   in_queues(2, [](RankOnDevice& rank) {
@@ -221,11 +208,13 @@ TEST(DeviceQueues, a_stream_waits_for_a_call_of_a_group_with_an_error) {
     const DeviceQueue captured = *rank.device->make_queue(false);
     const Stream stream = *Stream::wrap(rank.device->number(), captured);
     const auto begin =
-        ModelledTime::find<cuda::Error (*)(DeviceQueue, int)>("cuStreamBeginCapture_v2");
-    const auto end = ModelledTime::find<cuda::Error (*)(DeviceQueue, void**)>("cuStreamEndCapture");
+        ModelledTime::find<cuda::Error (*)(cuda::Stream, int)>("cuStreamBeginCapture_v2");
+    const auto end =
+        ModelledTime::find<cuda::Error (*)(cuda::Stream, void**)>("cuStreamEndCapture");
     HeldUp held(rank, rank.queue);
     if (rank.comm.rank() == Rank{0}) held.go_on();  // its call waits for the other rank's
-    ASSERT_EQ(begin(captured, 0), 0);
+    const auto captured_stream = reinterpret_cast<cuda::Stream>(captured);
+    ASSERT_EQ(begin(captured_stream, 0), 0);
     ASSERT_EQ(anycclGroupStart(), anycclSuccess);
     EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
     EXPECT_EQ(anycclAllReduce(x.at(), x.at(), 1, anycclFloat32, anycclSum, rank.comm.handle(),
@@ -233,7 +222,7 @@ TEST(DeviceQueues, a_stream_waits_for_a_call_of_a_group_with_an_error) {
               anycclSuccess);
     EXPECT_EQ(anycclGroupEnd(), anycclInvalidUsage);
     void* graph = nullptr;
-    ASSERT_EQ(end(captured, &graph), 0);
+    ASSERT_EQ(end(captured_stream, &graph), 0);
     const DeviceMoment after = *rank.device->make_moment();
     EXPECT_OK(rank.device->record(rank.queue, after));
     std::this_thread::sleep_for(
@@ -293,6 +282,7 @@ TEST(DeviceQueues, a_root_with_slots_on_the_device_waits_for_its_readers) {
     RankOnDevice rank(comm);
     const OnDevice x = rank.put({1});
     auto held = std::make_unique<HeldUp>(rank, rank.queue);
+    looked.arrive_and_wait();  // pinning and unpinning waits for the device
     if (comm.rank() == Rank{0}) held->go_on();
     anycclCall_t call = call_of(anycclCollBroadcast, x.at(), x.at(), 1);
     call.stream = rank.stream.handle();
