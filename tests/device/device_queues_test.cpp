@@ -281,8 +281,8 @@ TEST(DeviceQueues, a_root_with_slots_on_the_device_waits_for_its_readers) {
     use_queues(comm);
     RankOnDevice rank(comm);
     const OnDevice x = rank.put({1});
+    looked.arrive_and_wait();  // what put() unpins waits for all streams of the device
     auto held = std::make_unique<HeldUp>(rank, rank.queue);
-    looked.arrive_and_wait();  // pinning and unpinning waits for the device
     if (comm.rank() == Rank{0}) held->go_on();
     anycclCall_t call = call_of(anycclCollBroadcast, x.at(), x.at(), 1);
     call.stream = rank.stream.handle();
