@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "anyccl/anyccl.hpp"
+#include "base/deadline.hpp"
 #include "base/types.hpp"
 #include "micro/must.hpp"
 #include "platform/device/devices.hpp"
@@ -113,6 +114,17 @@ class Bench {
       line("wait for a word", [&] { must(device_.wait_word(in_, word, 1)); });
   }
 
+  /// Kernels in two queues of this device, each of which waits for what the other one writes.
+  void print_exchanges() {
+    fmt::print("\nkernels of two queues that exchange data, us\n");
+    if (!device_.abilities().reduces) return fmt::print("  this library was built without them\n");
+    for (const std::size_t bytes : {std::size_t{8}, DeviceExchange::kMostBytes}) {
+      const double us = median_us(100, [&] { exchange(bytes); });
+      if (*stop() != 0) return fmt::print("  they do not run at once\n");
+      fmt::print("  {:>4} bytes            {:8.1f}\n", bytes, us);
+    }
+  }
+
   /// The driver compiles the kernels of a type when one is first needed, and may keep the result.
   void print_kernels() {
     fmt::print("\nkernels that reduce two vectors of 16 MiB\n");
@@ -134,6 +146,41 @@ class Bench {
                         halves, std::max<std::size_t>(1, bytes / bytes_of(type))));
     await(in_);
   }
+  /// Where both begin in turn; what lies behind them is 0 until one of them waits in vain.
+  std::uint64_t* lines(std::uint32_t rank) const {
+    constexpr std::size_t kApart = 65536;
+    return static_cast<std::uint64_t*>(host_) +
+           (rank * 2 + exchanges_ % 2) * kApart / sizeof(std::uint64_t);
+  }
+  std::uint32_t* stop() const {
+    return reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(host_) + kMiB);
+  }
+  void exchange(std::size_t bytes) {
+    ++exchanges_;
+    auto* const memory = static_cast<std::byte*>(on_device_);
+    for (const std::uint32_t me : {0U, 1U}) {
+      DeviceExchange one;
+      one.what = {DType::f32, ReduceOp::sum};
+      one.ranks = 2;
+      one.me = me;
+      for (const std::uint32_t rank : {0U, 1U}) one.lines[rank] = lines(rank);
+      one.number = exchanges_;
+      one.stop = stop();
+      one.input = memory + me * kMiB;
+      one.bytes = one.block = bytes;
+      one.blocks = memory + (2 + me) * kMiB;
+      one.result = memory + (4 + me) * kMiB;
+      must(device_.exchange(me == 0 ? in_ : out_, one));
+    }
+    const Deadline patience = Deadline::in(std::chrono::seconds(1));
+    for (const DeviceQueue queue : {in_, out_}) {
+      must(device_.record(queue, moment_));
+      while (!must(device_.is_past(moment_))) {
+        if (patience.passed()) __atomic_store_n(stop(), 1U, __ATOMIC_RELAXED);
+        std::this_thread::yield();
+      }
+    }
+  }
   void copy_in() {
     must(device_.copy(in_, on_device_, host_, kBytes));
     await(in_);
@@ -153,6 +200,7 @@ class Bench {
   DeviceMoment moment_;
   void* on_device_;
   void* host_;
+  std::uint32_t exchanges_ = 0;
 };
 
 /// Of `bytes` in the memory of the device, and in the host's; the slower rank, us.
@@ -224,6 +272,7 @@ int report(int number) {
   bench.print_pinning();
   bench.print_copies();
   bench.print_calls();
+  bench.print_exchanges();
   bench.print_kernels();
   print_all_reduce(**device);
   return 0;

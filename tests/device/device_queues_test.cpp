@@ -21,9 +21,11 @@ OneRank one_of(RankOnDevice& rank) {
 
 const std::vector<Sides> kBothSides{{true, true}, {true, true, Form::issued}};
 
-/// Elements of a call: with some, calls in queues have several tiles.
+/// Elements of a call: with few, one kernel may do it, and with many it has several tiles.
 Counts counts_of(Collective what, DType type) {
-  if (type != DType::f32 || !has_equal_blocks(what)) return {13};
+  if (!has_equal_blocks(what)) return {13};
+  if (type == DType::bf16) return {13, 9001};
+  if (type != DType::f32) return {13};
   return effort<Counts>({13, 300001}, {1, 13, 300001}, {0, 1, 13, 4099, 300001});
 }
 

@@ -16,17 +16,22 @@ anycclResult_t async_error(const RankOnDevice& rank) {
   return result;
 }
 
+/// One kernel does the call, or several commands do.
+constexpr std::size_t kCounts[] = {1, 4096};
+
 TEST(DeviceQueues, an_abort_lets_the_stream_go_on) {
-  std::barrier aborted(2);
-  in_queues(2, [&](RankOnDevice& rank) {
-    const OnDevice x = rank.put({1});
-    if (rank.comm.rank() == Rank{0}) {
-      EXPECT_EQ(rank.all_reduce(x.at(), x.at(), 1), anycclSuccess);
-      EXPECT_OK(rank.comm.abort());
-      rank.device.await(rank.queue);
-    }
-    aborted.arrive_and_wait();
-  });
+  for (const std::size_t count : kCounts) {
+    std::barrier aborted(2);
+    in_queues(2, [&](RankOnDevice& rank) {
+      const OnDevice x = rank.put(Floats(count, 1));
+      if (rank.comm.rank() == Rank{0}) {
+        EXPECT_EQ(rank.all_reduce(x.at(), x.at(), count), anycclSuccess);
+        EXPECT_OK(rank.comm.abort());
+        rank.device.await(rank.queue);
+      }
+      aborted.arrive_and_wait();
+    });
+  }
 }
 
 TEST(DeviceQueues, a_communicator_may_be_destroyed_behind_its_last_call) {
@@ -52,12 +57,12 @@ TEST(DeviceQueues, a_communicator_may_be_destroyed_behind_its_last_call) {
   });
 }
 
-TEST(DeviceQueues, a_rank_that_does_not_call_is_named_at_the_time_limit) {
+void expect_named_that_does_not_call(std::size_t count) {
   std::barrier over(2);
   in_queues(2, [&](RankOnDevice& rank) {
-    const OnDevice x = rank.put({1});
+    const OnDevice x = rank.put(Floats(count, 1));
     if (rank.comm.rank() == Rank{0}) {
-      anycclCall_t call = sum_of(rank, x.at(), x.at(), 1);
+      anycclCall_t call = sum_of(rank, x.at(), x.at(), count);
       call.timeout_ms = 50;
       EXPECT_EQ(anycclRun(&call, rank.comm.handle()), anycclSuccess) << rank.last_error();
       rank.device.await(rank.queue);
@@ -68,11 +73,15 @@ TEST(DeviceQueues, a_rank_that_does_not_call_is_named_at_the_time_limit) {
   });
 }
 
-TEST(DeviceQueues, a_rank_whose_stream_does_not_come_is_named_at_the_time_limit) {
+TEST(DeviceQueues, a_rank_that_does_not_call_is_named_at_the_time_limit) {
+  for (const std::size_t count : kCounts) expect_named_that_does_not_call(count);
+}
+
+void expect_named_whose_stream_does_not_come(std::size_t count) {
   std::barrier over(2);
   in_queues(2, [&](RankOnDevice& rank) {
-    const OnDevice x = rank.put({1});
-    anycclCall_t call = sum_of(rank, x.at(), x.at(), 1);
+    const OnDevice x = rank.put(Floats(count, 1));
+    anycclCall_t call = sum_of(rank, x.at(), x.at(), count);
     const auto run = [&] {
       EXPECT_EQ(anycclRun(&call, rank.comm.handle()), anycclSuccess) << rank.last_error();
     };
@@ -89,6 +98,10 @@ TEST(DeviceQueues, a_rank_whose_stream_does_not_come_is_named_at_the_time_limit)
     EXPECT_NE(rank.last_error().find("rank 1"), std::string::npos) << rank.last_error();
     over.arrive_and_wait();
   });
+}
+
+TEST(DeviceQueues, a_rank_whose_stream_does_not_come_is_named_at_the_time_limit) {
+  for (const std::size_t count : kCounts) expect_named_whose_stream_does_not_come(count);
 }
 
 TEST(DeviceQueues, memory_of_the_host_on_one_rank_is_an_error_on_all) {

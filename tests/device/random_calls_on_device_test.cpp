@@ -109,8 +109,11 @@ TEST(RandomCallsOnDevice, a_rank_that_dies_is_named_by_the_others) {
     EXPECT_EQ(outcomes[r].exit_code, r == 2 ? -SIGKILL : 0) << r << ": " << outcomes[r].output;
 }
 
-TEST(RandomCallsOnDevice, other_calls_in_queues_are_both_named) {
-  expect_all_passed(run_processes(2, [](Communicator& comm) {
+/// One kernel does small calls, unless an algorithm is named.
+const std::vector<Settings> kOneKernelOrMore{{}, {{"ANYCCL_ALGO", "all_reduce:one_shot"}}};
+
+void expect_both_named(const Settings& settings) {
+  const auto body = [](Communicator& comm) {
     ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
     ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess);
     const CurrentDevice device(0);
@@ -128,11 +131,16 @@ TEST(RandomCallsOnDevice, other_calls_in_queues_are_both_named) {
     const std::string why = anycclGetLastError(comm.handle());
     EXPECT_NE(why.find("all_reduce of 1 i64, max"), std::string::npos) << why;
     EXPECT_NE(why.find("all_reduce of 1 i64, min"), std::string::npos) << why;
-  }));
+  };
+  expect_all_passed(run_processes(2, body, [&](int) { return settings; }));
 }
 
-TEST(RandomCallsOnDevice, a_rank_that_dies_in_queues_is_named_and_the_stream_of_others_goes_on) {
-  const auto outcomes = run_processes(3, [](Communicator& comm) {
+TEST(RandomCallsOnDevice, other_calls_in_queues_are_both_named) {
+  for (const Settings& settings : kOneKernelOrMore) expect_both_named(settings);
+}
+
+void expect_dead_rank_named(const Settings& settings) {
+  const auto body = [](Communicator& comm) {
     ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
     ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess);
     const CurrentDevice device(0);
@@ -155,9 +163,14 @@ TEST(RandomCallsOnDevice, a_rank_that_dies_in_queues_is_named_and_the_stream_of_
     EXPECT_EQ(anycclRun(&call, comm.handle()), anycclRemoteError);
     const std::string why = anycclGetLastError(comm.handle());
     EXPECT_NE(why.find("rank 2"), std::string::npos) << why;
-  });
+  };
+  const auto outcomes = run_processes(3, body, [&](int) { return settings; });
   for (std::size_t r = 0; r < outcomes.size(); ++r)
     EXPECT_EQ(outcomes[r].exit_code, r == 2 ? -SIGKILL : 0) << r << ": " << outcomes[r].output;
+}
+
+TEST(RandomCallsOnDevice, a_rank_that_dies_in_queues_is_named_and_the_stream_of_others_goes_on) {
+  for (const Settings& settings : kOneKernelOrMore) expect_dead_rank_named(settings);
 }
 
 /// The root has put some hundred tiles into its queues, which wait for the other rank.

@@ -303,7 +303,7 @@ def test_a_stream_that_does_not_come_to_the_call(tmp_path):
 
 def test_a_driver_that_fails(tmp_path):
     def body(rank, device):
-        x = torch.ones(3, device=device)
+        x = torch.ones(10000, device=device)  # so many that they are copied, in queues, too
         torch.accelerator.synchronize()
         with pytest.raises(dist.DistBackendError, match="cuMemcpyAsync"):
             for _ in range(100):

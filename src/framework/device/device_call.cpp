@@ -153,8 +153,13 @@ Result<bool> is_for_queues(DeviceCopies& copies, const Call& call, const BufferS
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device));
   Side sides[] = {side_of(Space::input, call, shape, me, size),
                   side_of(Space::output, call, shape, me, size)};
-  for (Side& side : sides) {
-    ANYCCL_TRY(side.on_device, needs_copies(device, side));
+  ANYCCL_TRY(sides[0].on_device, needs_copies(device, sides[0]));
+  const bool are_one = sides[0].is_used() && sides[0].first() == sides[1].first() &&
+                       sides[0].bytes() == sides[1].bytes();
+  if (are_one) {  // a driver is asked once
+    sides[1].on_device = sides[0].on_device;
+  } else {
+    ANYCCL_TRY(sides[1].on_device, needs_copies(device, sides[1]));
   }
   if (!sides[0].on_device && !sides[1].on_device) return false;
   for (const Side& side : sides) {

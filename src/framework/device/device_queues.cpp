@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "base/error.hpp"
@@ -79,6 +81,7 @@ DeviceQueues::~DeviceQueues() {
   for (const Mark& mark : marks_) moments.insert(moments.end(), {mark.out, mark.in});
   for (const DeviceMoment moment : moments)
     if (moment != nullptr) static_cast<void>(device().drop_moment(moment));
+  moments_.drop_all(device());
   for (void* const memory : scratch_) static_cast<void>(device().release(memory));
 }
 
@@ -108,17 +111,26 @@ Result<std::shared_ptr<DeviceQueues>> DeviceQueues::make(
   ANYCCL_TRY(const auto sequence, CallSequence::begin(*comm));
   Meetings meetings(*comm, limit);
   const Status problem = made->problem();
-  ANYCCL_TRY(auto slots,
-             DeviceSlots::make(meetings, problem.ok() ? copies->shared_device() : nullptr,
-                               comm->rank(), comm->size(), Wires::slots_bytes()));
-  constexpr std::size_t kPage = 4096;  // the least that can be shown
-  const std::size_t shown = slots == nullptr ? Wires::slots_bytes() : kPage;
+  std::vector<std::uint64_t> hardware(static_cast<std::size_t>(comm->size()));
+  const std::uint64_t mine = problem.ok() ? made->device().abilities().hardware : 0;
+  ANYCCL_CHECK(meetings.exchange(std::as_bytes(std::span(&mine, 1)),
+                                 reinterpret_cast<std::byte*>(hardware.data())));
+  const std::set<std::uint64_t> devices(hardware.begin(), hardware.end());
+  std::unique_ptr<DeviceSlots> slots;
+  if (!devices.contains(0) && devices.size() == 1) {
+    ANYCCL_TRY(slots, DeviceSlots::make(meetings, copies->shared_device(), comm->rank(),
+                                        comm->size(), Wires::slots_bytes()));
+  }
+  const std::size_t shown = Wires::shown_bytes(slots == nullptr);
   const auto use = [&](const Meetings::AllShown& all) -> Status {
     ANYCCL_TRY(made->wires_,
                Wires::pin(copies->shared_device(), comm->rank(), all, std::move(slots)));
     return made->make_queues();
   };
   ANYCCL_CHECK(meetings.show(shown, Wires::words_bytes(comm->size()), problem, use));
+  // Kernels that wait for each other must run at once, which one device does not promise.
+  if (!devices.contains(0) && devices.size() == hardware.size())
+    made->exchanges_ = std::make_unique<Exchanges>(*made->wires_, comm->rank(), comm->size());
   return made;
 }
 
@@ -156,7 +168,16 @@ Result<std::shared_ptr<const PreparedCall>> DeviceQueues::plan(const Call& call)
                   : prepared->result.is_empty() && prepared->portions.kernel == nullptr);
   const std::size_t largest =  // of any rank
       prepared->routed->most_together * prepared->geometry.scratch_chunk();
+  if (is_exchange(call, *prepared)) return prepared;
   return is_plain && largest <= Wires::kSlotBytes ? prepared : none;
+}
+
+/// Users who name algorithms get these.
+bool DeviceQueues::is_exchange(const Call& call, const PreparedCall& prepared) const {
+  const TunerPolicy& policy = comm_->membership().policy;
+  return exchanges_ != nullptr && ExchangedCall::fits(prepared) &&
+         !policy.environment.algorithms.names(call.collective) &&
+         !policy.communicator.algorithms.names(call.collective);
 }
 
 /// Memory of the device that calls use one after the other. A block that was too small is kept:
@@ -191,9 +212,12 @@ Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put_in_turn(const Call&
   if (prepared == nullptr) return error(Code::unsupported, "the call is not for device queues");
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(device()));
   ANYCCL_CHECK(check_recording(device(), program));
-  ANYCCL_TRY(std::byte* const scratch, this->scratch(prepared->scratch_bytes));
+  const bool is_exchange = this->is_exchange(call, *prepared);
+  ANYCCL_TRY(std::byte* const scratch,
+             this->scratch(is_exchange ? blocks_bytes(*prepared) : prepared->scratch_bytes));
   const auto operation = std::make_shared<EnqueuedOperation>(shared_from_this());
-  ANYCCL_CHECK(operation->make_moments());
+  ANYCCL_CHECK(operation->make_moments(is_exchange ? std::optional(exchanges_->next_begin())
+                                                   : std::nullopt));
   IssuedDeviceCalls::One one{operation};
   ANYCCL_CHECK(IssuedDeviceCalls::of_process().start());
   ANYCCL_TRY(auto meeting, Meetings(*comm_).issue(call, *prepared, agreement_));
@@ -204,13 +228,44 @@ Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put_in_turn(const Call&
   operation->keeps_limit(call.timeout);
   IssuedDeviceCalls::of_process().add(std::move(one));
   std::vector<WordOfRank> waits;
-  const Status status = put_commands(call, *prepared, scratch, program, *operation, waits);
-  put_end(*operation);
+  const bool directly = is_exchange && follower == Follower::program && program != nullptr;
+  const Status status =
+      is_exchange
+          ? put_exchange(exchanges_->next(call, *prepared, scratch), program, directly, *operation)
+          : put_commands(call, *prepared, scratch, program, *operation, waits);
+  put_end(*operation, directly ? program : state_.in);
+  if (is_exchange) waits = exchanges_->waits();
   operation->set_enqueued(std::move(waits));
-  if (follower != Follower::none && status.ok())
+  last_calls_.add(operation, directly);
+  if (follower != Follower::none && !directly && status.ok())
     ANYCCL_CHECK(operation->hold(follower == Follower::program ? program : state_.out));
   if (status.ok()) return operation;
   return fail(status, *operation);
+}
+
+/// Memory for the blocks of all ranks that an exchange reduces.
+std::size_t DeviceQueues::blocks_bytes(const PreparedCall& prepared) const {
+  const ExchangedCall exchanged(prepared, comm_->rank(), comm_->size());
+  return exchanged.reduces ? exchanged.block * static_cast<std::size_t>(comm_->size()) : 0;
+}
+
+/// A kernel that waits for those of the other ranks, in the queue of the program itself, if the
+/// caller says so: then there is nothing else to be put there. In a group the calls of the ranks
+/// may have other orders, and one queue.
+Status DeviceQueues::put_exchange(const DeviceExchange& exchange, DeviceQueue program,
+                                  bool directly, EnqueuedOperation& operation) {
+  constexpr std::uint32_t kCommands = 5;
+  if (directly) {
+    if (const auto other = last_calls_.one_too_many())
+      ANYCCL_CHECK(await(other->end(), operation.on_host()));
+    ANYCCL_CHECK(last_calls_.follow(device(), program, true));
+    return device().exchange(program, exchange);
+  }
+  ANYCCL_CHECK(make_room(kCommands, operation.on_host()));
+  ANYCCL_CHECK(device().record(program, before_));
+  ANYCCL_CHECK(device().wait(state_.in, before_));
+  ANYCCL_CHECK(last_calls_.follow(device(), state_.in, false));
+  return device().exchange(state_.in, exchange);
 }
 
 /// The communicator fails; returns why. The caller, who gets no operation, may then free the memory
@@ -232,6 +287,7 @@ Status DeviceQueues::put_commands(const Call& call, const PreparedCall& prepared
   ANYCCL_CHECK(on.record(program, before_));
   ANYCCL_CHECK(on.wait(state_.out, before_));
   ANYCCL_CHECK(on.wait(state_.in, before_));
+  ANYCCL_CHECK(last_calls_.follow(device(), state_.in, false));
   ANYCCL_CHECK(on.wait_word(state_.in, wires_->agreed(), calls_));
   ANYCCL_CHECK(on.record(state_.in, operation.turn()));
   const Enqueuer::Pause pause = [&](std::uint32_t commands) {
@@ -246,11 +302,14 @@ Status DeviceQueues::put_commands(const Call& call, const PreparedCall& prepared
   return error(Code::system_error, "no memory for a call in queues of a device");
 }
 
-/// What the operation ends with is in the queues, also after an error.
-void DeviceQueues::put_end(const EnqueuedOperation& operation) {
-  static_cast<void>(device().record(state_.out, before_));
-  static_cast<void>(device().wait(state_.in, before_));
-  static_cast<void>(device().record(state_.in, operation.end()));
+/// What the operation ends with is in the queues, also after an error. `last`: that which has the
+/// end of its work.
+void DeviceQueues::put_end(const EnqueuedOperation& operation, DeviceQueue last) {
+  if (operation.turn() != nullptr) {  // it is in both
+    static_cast<void>(device().record(state_.out, before_));
+    static_cast<void>(device().wait(state_.in, before_));
+  }
+  static_cast<void>(device().record(last, operation.end()));
 }
 
 /// Waits in the library, where failures are seen, instead of in the driver.

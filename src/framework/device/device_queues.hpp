@@ -13,6 +13,9 @@
 #include "framework/device/device_copies.hpp"
 #include "framework/device/enqueued_operation.hpp"
 #include "framework/device/enqueuer.hpp"
+#include "framework/device/exchanges.hpp"
+#include "framework/device/last_calls.hpp"
+#include "framework/device/moments.hpp"
 
 namespace anyccl {
 
@@ -51,6 +54,8 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   Comm& comm() const { return *comm_; }
   Device& device() const { return copies_->device(); }
   Wires& wires() const { return *wires_; }
+  /// For its calls.
+  Moments& moments() { return moments_; }
   bool is_inherited() const { return copies_->is_inherited(); }
   std::string name_of(Rank rank) const { return comm_->membership().names[uindex(rank)]; }
 
@@ -73,6 +78,7 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   Status make_queues();
   /// Returns null if it is not done in queues.
   Result<std::shared_ptr<const PreparedCall>> plan(const Call& call);
+  bool is_exchange(const Call& call, const PreparedCall& prepared) const;
   Result<std::byte*> scratch(std::size_t bytes);
   Result<std::shared_ptr<EnqueuedOperation>> put_in_turn(const Call& call, DeviceQueue program,
                                                          Follower follower);
@@ -81,12 +87,17 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   Status put_commands(const Call& call, const PreparedCall& prepared, std::byte* scratch,
                       DeviceQueue program, EnqueuedOperation& operation,
                       std::vector<WordOfRank>& waits);
-  void put_end(const EnqueuedOperation& operation);
+  void put_end(const EnqueuedOperation& operation, DeviceQueue last);
+  std::size_t blocks_bytes(const PreparedCall& prepared) const;
+  Status put_exchange(const DeviceExchange& exchange, DeviceQueue program, bool directly,
+                      EnqueuedOperation& operation);
   Status fail(const Status& why, const EnqueuedOperation& operation);
 
   const std::shared_ptr<Comm> comm_;  // longer than all that its transports show
   const std::shared_ptr<DeviceCopies> copies_;
   std::unique_ptr<Wires> wires_;
+  Moments moments_;
+  std::unique_ptr<Exchanges> exchanges_;  // null: there are none
   Agreement agreement_{*this};
   PlanningFacts facts_;
   const std::vector<Publications*> no_transports_;
@@ -95,6 +106,7 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   std::mutex mutex_;  // of the rest
   QueueState state_;
   std::uint32_t calls_ = 0;
+  LastCalls last_calls_;
   DeviceMoment before_ = nullptr;  // in the program's queue
   std::vector<void*> scratch_;     // the last one is in use, by a call or none
   std::size_t scratch_bytes_ = 0;

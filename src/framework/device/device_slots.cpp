@@ -42,32 +42,28 @@ void* take_free(const Device& device) {
 Result<std::unique_ptr<DeviceSlots>> DeviceSlots::make(Meetings& meetings,
                                                        std::shared_ptr<Device> device, Rank me,
                                                        int ranks, std::size_t bytes) {
-  const bool takes_part = device != nullptr && device->abilities().shares_memory;
   std::unique_ptr<DeviceSlots> slots(new DeviceSlots(std::move(device)));
   std::vector<Card> all(static_cast<std::size_t>(ranks));
   const auto tell = [&](const Card& card) {
     return meetings.exchange(std::as_bytes(std::span(&card, 1)),
                              reinterpret_cast<std::byte*>(all.data()));
   };
-  const auto all_are_alike = [&] {
-    return all[0].hardware != 0 && std::all_of(all.begin(), all.end(), [&](const Card& card) {
-             return card.hardware == all[0].hardware;
-           });
+  const auto all_can = [&] {
+    return std::all_of(all.begin(), all.end(), [](const Card& card) { return card.can != 0; });
   };
   Card card;
-  if (takes_part) card.hardware = slots->device_->abilities().hardware;
+  if (!slots->take(bytes, card).ok()) card.can = 0;
   ANYCCL_CHECK(tell(card));
-  if (!all_are_alike()) return std::unique_ptr<DeviceSlots>();
-  if (!slots->take(bytes, card).ok()) card.hardware = 0;
+  if (!all_can()) return std::unique_ptr<DeviceSlots>();
+  if (!slots->open(all, me).ok()) card.can = 0;
   ANYCCL_CHECK(tell(card));
-  if (!all_are_alike()) return std::unique_ptr<DeviceSlots>();
-  if (!slots->open(all, me).ok()) card.hardware = 0;
-  ANYCCL_CHECK(tell(card));
-  if (!all_are_alike()) return std::unique_ptr<DeviceSlots>();
+  if (!all_can()) return std::unique_ptr<DeviceSlots>();
   return slots;
 }
 
 Status DeviceSlots::take(std::size_t bytes, Card& card) {
+  if (!device_->abilities().shares_memory)
+    return error(Code::unsupported, "device {} shares no memory", device_->number());
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(*device_));
   mine_ = take_free(*device_);
   if (mine_ == nullptr) {
@@ -94,7 +90,6 @@ Status DeviceSlots::open(const std::vector<Card>& all, Rank me) {
 }
 
 DeviceSlots::~DeviceSlots() {
-  if (device_ == nullptr) return;
   const auto scope = DeviceScope::enter(*device_);
   for (void* const block : opened_)
     if (scope.ok()) static_cast<void>(device_->close_shared(block));

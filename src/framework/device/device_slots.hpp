@@ -17,8 +17,8 @@ namespace anyccl {
 /// then is undefined. So blocks are kept for later communicators of this process, or for ever.
 class DeviceSlots {
  public:
-  /// Collective. `device`: null if this rank cannot take part. Returns null, on all ranks, unless
-  /// all are on one device and can open each other's blocks. Errors: the communicator has failed.
+  /// Collective, of ranks that are on one device. Returns null, on all of them, unless they can
+  /// open each other's blocks. Errors: the communicator has failed.
   static Result<std::unique_ptr<DeviceSlots>> make(Meetings& meetings,
                                                    std::shared_ptr<Device> device, Rank me,
                                                    int ranks, std::size_t bytes);
@@ -35,7 +35,7 @@ class DeviceSlots {
  private:
   /// What a rank tells the others.
   struct Card {
-    std::uint64_t hardware = 0;  // 0: it does not take part
+    std::uint64_t can = 1;  // 0: it cannot
     std::uint64_t process = 0;
     void* block = nullptr;  // as this process has it
     SharedHandle handle{};

@@ -16,12 +16,15 @@ EnqueuedOperation::~EnqueuedOperation() {
   const auto scope = DeviceScope::enter(queues_->device());
   if (!scope.ok()) return;
   for (const DeviceMoment moment : {turn_, end_})
-    if (moment != nullptr) static_cast<void>(queues_->device().drop_moment(moment));
+    if (moment != nullptr) queues_->moments().give_back(queues_->device(), moment);
 }
 
-Status EnqueuedOperation::make_moments() {
-  ANYCCL_TRY(turn_, queues_->device().make_moment());
-  ANYCCL_TRY(end_, queues_->device().make_moment());
+Status EnqueuedOperation::make_moments(const std::optional<WordOfRank>& begin) {
+  begin_ = begin;
+  if (!begin) {
+    ANYCCL_TRY(turn_, queues_->moments().take(queues_->device()));
+  }
+  ANYCCL_TRY(end_, queues_->moments().take(queues_->device()));
   return {};
 }
 
@@ -89,9 +92,14 @@ void EnqueuedOperation::look() {
   looked_ = now;
   const auto scope = DeviceScope::enter(queues_->device());
   if (!scope.ok()) return;
-  const auto has_turn = queues_->device().is_past(turn_);
+  const auto has_turn = this->has_turn();
   if (!has_turn.ok() || !*has_turn) return queues_->comm().check_peers();
-  Meetings(queues_->comm()).check(*this, !std::exchange(has_turn_, true));
+  Meetings(queues_->comm()).check(*this, !std::exchange(limit_counts_, true));
+}
+
+Result<bool> EnqueuedOperation::has_turn() const {
+  if (begin_) return begin_->is_there();
+  return queues_->device().is_past(turn_);
 }
 
 }  // namespace anyccl

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,12 @@ class EnqueuedOperation final : public DeviceWork {
   EnqueuedOperation(const EnqueuedOperation&) = delete;
   EnqueuedOperation& operator=(const EnqueuedOperation&) = delete;
 
-  /// Before it is issued: its moments. Errors: device_error.
-  Status make_moments();
+  /// Before it is issued: its moments. `begin`: a word that says when the queue has come to it;
+  /// without one, turn() does. Errors: device_error.
+  Status make_moments(const std::optional<WordOfRank>& begin);
   void set_meeting(std::shared_ptr<Operation> meeting) { meeting_ = std::move(meeting); }
-  /// The places in the queues where earlier work is done, and where the call is.
+  /// The places in the queues where earlier work is done, and where the call is. The first one may
+  /// be null.
   DeviceMoment turn() const { return turn_; }
   DeviceMoment end() const { return end_; }
   /// All of it is in the queues, or as much as there ever will be. They wait for `waits`.
@@ -54,13 +57,15 @@ class EnqueuedOperation final : public DeviceWork {
 
  private:
   void look();
+  Result<bool> has_turn() const;
 
   const std::shared_ptr<DeviceQueues> queues_;
   std::shared_ptr<Operation> meeting_;
   DeviceMoment turn_ = nullptr, end_ = nullptr;
+  std::optional<WordOfRank> begin_;
   std::atomic<bool> is_enqueued_{false};
-  std::vector<WordOfRank> waits_;                 // once it is
-  bool has_turn_ = false;                         // its limit counts
+  std::vector<WordOfRank> waits_;  // once it is
+  bool limit_counts_ = false;
   std::chrono::steady_clock::time_point looked_;  // for failures of peers
 };
 

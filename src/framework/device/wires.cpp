@@ -10,6 +10,8 @@
 namespace anyccl {
 namespace {
 
+constexpr std::size_t kPage = 4096;
+
 /// How many wires use the same pinned memory: ranks may be threads of one process.
 struct PinCounts {
   std::mutex mutex;
@@ -18,8 +20,12 @@ struct PinCounts {
 
 }  // namespace
 
+std::size_t Wires::shown_bytes(bool has_slots) {
+  return (has_slots ? slots_bytes() : 0) +
+         round_up(2 * DeviceExchange::kLines * sizeof(std::uint64_t), kPage);
+}
+
 std::size_t Wires::words_bytes(int ranks) {
-  constexpr std::size_t kPage = 4096;
   return round_up(static_cast<std::size_t>(ranks) * sizeof(Pair), kPage);
 }
 
@@ -30,8 +36,8 @@ Result<std::unique_ptr<Wires>> Wires::pin(std::shared_ptr<Device> device, Rank m
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(*wires->device_));
   const auto ranks = static_cast<std::uint32_t>(wires->all_.size());
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    if (wires->slots_ == nullptr)
-      ANYCCL_CHECK(wires->pin_memory(wires->all_[r].read, slots_bytes(), !wires->all_[r].is_here));
+    ANYCCL_CHECK(wires->pin_memory(wires->all_[r].read, shown_bytes(wires->slots_ == nullptr),
+                                   !wires->all_[r].is_here));
     ANYCCL_CHECK(
         wires->pin_memory(wires->all_[r].written, words_bytes(static_cast<int>(ranks)), false));
   }
@@ -85,6 +91,7 @@ std::vector<std::uint32_t*> Wires::words_of_me() const {
     }
   }
   words.push_back(agreed());
+  words.push_back(stop());
   return words;
 }
 

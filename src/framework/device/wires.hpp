@@ -37,6 +37,8 @@ class Wires {
   static constexpr std::size_t kMostPublished = std::size_t{1} << 20;
   static constexpr std::size_t kSlotBytes = kMostPublished + 4096;
   static constexpr std::size_t slots_bytes() { return kSlots * kSlotBytes; }
+  /// What a rank shows the others: its slots, unless they are in memory of a device, and lines.
+  static std::size_t shown_bytes(bool has_slots);
   static std::size_t words_bytes(int ranks);
 
   /// Lets queues of the device use them. `slots`: null if what the ranks show holds them. Errors:
@@ -62,6 +64,14 @@ class Wires {
   std::uint32_t* consumed(std::uint32_t owner, std::uint32_t reader, std::uint32_t number) const {
     return &pair(owner, reader).consumed[number % kSlots];
   }
+  /// Lines of a rank, of two exchanges in turn: a rank begins one when it has the data of all ranks
+  /// from the one before it, for which these were through with the one before that.
+  std::uint64_t* lines(std::uint32_t rank, std::uint32_t number) const {
+    std::byte* const first = all_[rank].read + (slots_ == nullptr ? slots_bytes() : 0);
+    return reinterpret_cast<std::uint64_t*>(first) + number % 2 * DeviceExchange::kLines;
+  }
+  /// Not 0: no exchange of this rank waits.
+  std::uint32_t* stop() const { return &pair(me_, me_).stop; }
   /// Where the slots are, if not in what the ranks show; else null.
   DeviceSlots* device_slots() const { return slots_.get(); }
   /// For this rank alone: at least the number of the last call in which all ranks have met.
@@ -75,7 +85,7 @@ class Wires {
   /// Words of two ranks, in the memory of one: the other one writes them.
   struct alignas(64) Pair {
     std::uint32_t published[kSlots], consumed[kSlots];
-    std::uint32_t agreed;
+    std::uint32_t agreed, stop;
   };
   Wires(std::shared_ptr<Device> device, Rank me, Meetings::AllShown all,
         std::unique_ptr<DeviceSlots> slots)

@@ -49,6 +49,29 @@ struct Reduction {
   std::uint32_t divisor = 1;  ///< What averages are divided by: at most 2^24.
 };
 
+/// Small data that devices of several ranks pass to each other, each by one kernel that waits for
+/// those of the others. A rank publishes all of its input, takes one block of the input of each
+/// rank, its own too, and puts them into `blocks`, one behind the other by rank. If there is a
+/// result, it reduces them into that, as reduce() does.
+struct DeviceExchange {
+  /// The most that a rank publishes. A line has 4 bytes of it, but the first one none.
+  static constexpr std::size_t kMostBytes = 8192, kLines = 1 + kMostBytes / 4;
+  static constexpr std::size_t kMostRanks = 8;
+
+  Reduction what{DType::u8, ReduceOp::sum};
+  std::uint64_t* lines[kMostRanks] = {};  ///< Pinned, by rank. A rank writes its own ones alone.
+  std::uint32_t ranks = 0, me = 0;
+  std::uint32_t number = 0;  ///< All ranks have the same one, and its lines have not had it yet.
+  std::uint32_t digest = 0;  ///< Ranks with another one wait for ever.
+  bool fills_lines = false;  ///< It writes all of its lines: those without data get zeros.
+  const std::uint32_t* stop = nullptr;  ///< Pinned: when it is not 0, no kernel waits.
+  const void* input = nullptr;          ///< It may lie where `blocks` will have its own block.
+  std::size_t bytes = 0;                ///< The size of the input.
+  std::size_t offset = 0, block = 0;    ///< Bytes: where each input has the block, and its size.
+  void* blocks = nullptr;
+  void* result = nullptr;  ///< As long as a block; or null.
+};
+
 /// Another process opens memory by these bytes.
 struct SharedHandle {
   char bytes[64];
@@ -104,6 +127,9 @@ class Device {
   virtual Status reduce(DeviceQueue queue, Reduction what, void* dst,
                         std::span<const void* const> sources, std::size_t count) = 0;
   static constexpr std::size_t kMostSources = 8;
+  /// The kernel runs as long as it waits, and may keep other work of its queue's priority waiting.
+  /// Errors: as of reduce().
+  virtual Status exchange(DeviceQueue queue, const DeviceExchange& what) = 0;
   /// The queue waits until `*word`, pinned, is `at_least`: cyclically, so that numbers may wrap.
   virtual Status wait_word(DeviceQueue queue, std::uint32_t* word, std::uint32_t at_least) = 0;
   /// The queue writes `*word`, pinned, after what it has written before.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/types.hpp"
 #include "platform/device/cuda/kernels/reduce_args.hpp"
 
 namespace anyccl::cuda {
@@ -40,7 +41,7 @@ Status CudaDevice::start() {
   abilities_.writes_words = abilities_.waits_for_words = attribute(kStreamWords) != 0;
   abilities_.pins_read_only = attribute(kReadOnlyRegister) != 0;
   abilities_.shares_memory = attribute(kUnifiedAddressing) != 0;
-  abilities_.reduces = kKernelImages[0] != nullptr;
+  abilities_.reduces = kKernelImages[0][0] != nullptr;
   abilities_.copy_engines = attribute(kCopyEngines);
   abilities_.hardware = 1 + (static_cast<std::uint64_t>(attribute(kPciDomain)) << 32) +
                         (static_cast<std::uint64_t>(attribute(kPciBus)) << 16) +
@@ -181,6 +182,37 @@ Status CudaDevice::reduce(DeviceQueue queue, Reduction what, void* dst,
       static_cast<unsigned>(std::min<std::size_t>(most_blocks_, (count + kThreads - 1) / kThreads));
   void* parameters[] = {&args};
   return driver_.check(driver_.cuLaunchKernel(function, blocks, 1, 1, kThreads, 1, 1, 0,
+                                              stream_of(queue), parameters, nullptr),
+                       "cuLaunchKernel");
+}
+
+Status CudaDevice::exchange(DeviceQueue queue, const DeviceExchange& what) {
+  ANYCCL_TRY(const Function function, kernels_.find_exchange(driver_, what.what.dtype));
+  kernels::ExchangeArgs args{};
+  static_assert(kernels::ReduceArgs::kMostSources == DeviceExchange::kMostRanks);
+  for (std::size_t r = 0; r < what.ranks; ++r)
+    args.lines[r] = reinterpret_cast<unsigned long long*>(what.lines[r]);
+  args.stop = what.stop;
+  args.input = what.input;
+  args.to = what.blocks;
+  args.dst = what.result;
+  args.bytes = static_cast<unsigned>(what.bytes);
+  args.words =
+      static_cast<unsigned>(what.fills_lines ? DeviceExchange::kLines - 1 : (what.bytes + 3) / 4);
+  args.offset = static_cast<unsigned>(what.offset);
+  args.block = static_cast<unsigned>(what.block);
+  args.number = what.number;
+  args.digest = what.digest;
+  args.me = what.me;
+  args.sources = what.ranks;
+  args.divisor = what.what.divisor;
+  args.count =
+      what.result == nullptr ? 0 : static_cast<unsigned>(what.block / bytes_of(what.what.dtype));
+  static_assert(static_cast<int>(kernels::Op::bxor) == static_cast<int>(ReduceOp::bxor));
+  args.op = static_cast<kernels::Op>(what.what.op);
+  constexpr unsigned kThreads = 512;
+  void* parameters[] = {&args};
+  return driver_.check(driver_.cuLaunchKernel(function, 1, 1, 1, kThreads, 1, 1, 0,
                                               stream_of(queue), parameters, nullptr),
                        "cuLaunchKernel");
 }

@@ -39,6 +39,7 @@ class CudaDevice final : public Device {
   Status copy(DeviceQueue queue, void* to, const void* from, std::size_t bytes) override;
   Status reduce(DeviceQueue queue, Reduction what, void* dst, std::span<const void* const> sources,
                 std::size_t count) override;
+  Status exchange(DeviceQueue queue, const DeviceExchange& what) override;
   Status wait_word(DeviceQueue queue, std::uint32_t* word, std::uint32_t at_least) override;
   Status write_word(DeviceQueue queue, std::uint32_t* word, std::uint32_t value) override;
   Status call(DeviceQueue queue, void (*function)(void*), void* argument) override;

@@ -130,15 +130,19 @@ struct AverageOfParts : SumOfParts {
 
 // --- loops ---------------------------------------------------------------------------------------
 
+ANYCCL_ON_DEVICE inline const void* source_of(const ReduceArgs& args, U32 k) {
+  return args.src[k];
+}
+
 /// Folds element `i` of all sources by the aligned tree over their numbers (docs/adr/0056). Of the
 /// sums that wait for sources to their right, `level[l]` is that of 2^l sources.
-template <typename Type, typename Operator>
-ANYCCL_ON_DEVICE inline typename Type::Bits fold(const ReduceArgs& args, U64 i) {
+template <typename Type, typename Operator, typename Args>
+ANYCCL_ON_DEVICE inline typename Type::Bits fold(const Args& args, U64 i) {
   using Bits = typename Type::Bits;
   typename Type::Value level[4] = {};
   static_assert(ReduceArgs::kMostSources < 16, "four levels are enough");
   for (U32 k = 0; k < args.sources; ++k) {
-    auto value = Type::widen(static_cast<const Bits*>(args.src[k])[i]);
+    auto value = Type::widen(static_cast<const Bits*>(source_of(args, k))[i]);
     U32 l = 0;
     for (; (k >> l & 1) != 0; ++l) value = Operator::of(level[l], value);
     level[l] = value;
@@ -154,8 +158,8 @@ ANYCCL_ON_DEVICE inline typename Type::Bits fold(const ReduceArgs& args, U64 i) 
 }
 
 /// Does the elements from `first` on, each `step`-th.
-template <typename Type, typename Operator>
-ANYCCL_ON_DEVICE inline void reduce(const ReduceArgs& args, U64 first, U64 step) {
+template <typename Type, typename Operator, typename Args>
+ANYCCL_ON_DEVICE inline void reduce(const Args& args, U64 first, U64 step) {
   auto* const dst = static_cast<typename Type::Bits*>(args.dst);
   for (U64 i = first; i < args.count; i += step) dst[i] = fold<Type, Operator>(args, i);
 }

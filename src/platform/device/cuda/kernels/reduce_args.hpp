@@ -1,5 +1,5 @@
 #pragma once
-// What a kernel that reduces is given. It includes nothing, as kernels do not.
+// What kernels are given. It includes nothing, as kernels do not.
 
 namespace anyccl::kernels {
 
@@ -10,6 +10,22 @@ struct ReduceArgs {
   const void* src[kMostSources];
   unsigned sources, divisor;
   unsigned long long count;
+};
+
+/// With the numbers of ReduceOp.
+enum class Op : unsigned char { sum, prod, max, min, avg, land, lor, lxor, band, bor, bxor };
+
+/// See Device::exchange(). The blocks of the ranks, in `to`, are the sources of dst[i], as above.
+struct ExchangeArgs {
+  unsigned long long* lines[ReduceArgs::kMostSources];  // by rank
+  const unsigned* stop;
+  const void* input;
+  void *to, *dst;
+  unsigned bytes, words;   // of the input, and how many are published
+  unsigned offset, block;  // bytes
+  unsigned number, digest;
+  unsigned me, sources, divisor, count;
+  Op op;
 };
 
 }  // namespace anyccl::kernels
