@@ -62,8 +62,8 @@ ANYCCL_API anycclResult_t anycclStreamWrap(anycclStream_t* stream, int device, v
  * - A failure is that of the communicator, see anycclCommGetAsyncError. Streams go on then, with
  *   undefined results.
  *
- * Done by copies, as without queues: operators of the program, logical scans, sums of
- * types that are added up in others, calls with a configuration, prepared and verified ones,
+ * Done by copies, as without queues: operators of the program, logical scans, sums of more than
+ * 8 KiB that are added up in another type, calls with a configuration, prepared and verified ones,
  * v-forms and messages. A prepared call meets prepared ones alone. anycclCommSetDevice is
  * InvalidUsage from now on; communicators made of this one have no queues by this call. One rank
  * alone needs none. Errors, on all ranks, naming the rank: Unsupported for what it lacks, a device

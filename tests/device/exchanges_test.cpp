@@ -269,6 +269,13 @@ TEST(Exchanges, of_other_calls_wait_until_the_host_ends_that) {
   EXPECT_OK(device->drop_moment(end));
 }
 
+TEST(Exchanges, fill_both_sets_of_lines_before_numbers_come_again) {
+  for (const std::uint32_t number : {0U, 1U, 1U << 30, (1U << 30) + 1, 3U << 30, (3U << 30) + 1})
+    EXPECT_TRUE(Exchanges::fills_lines(number)) << number;
+  for (const std::uint32_t number : {2U, 3U, (1U << 30) - 1, (1U << 30) + 2, ~0U})
+    EXPECT_FALSE(Exchanges::fills_lines(number)) << number;
+}
+
 /// So no line keeps a number until it comes again.
 TEST(Exchanges, fill_all_lines_at_the_first_one) {
   in_queues(2, [](RankOnDevice& rank) {

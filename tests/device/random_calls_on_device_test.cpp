@@ -6,18 +6,27 @@
 #include <functional>
 #include <new>
 
+#include "c/handle.hpp"
 #include "device/device_trial.hpp"
 #include "device/one_machine.hpp"
+#include "framework/device/device_queues.hpp"
 #include "support/effort.hpp"
 
 namespace anyccl::test {
 namespace {
 
+/// Device 0 is the same for all ranks; else each has its own.
+enum class On { device_0, own_devices };
+
+int device_for(const Communicator& comm, On on) {
+  return on == On::device_0 ? 0 : index(comm.rank());
+}
+
 /// All calls of a rank are in a stream, and then in none. In queues they are in a stream.
-void make_all_calls(Communicator& comm, bool in_queues, int calls) {
-  const CurrentDevice device(0);
+void make_all_calls(Communicator& comm, bool in_queues, int calls, int number) {
+  const CurrentDevice device(number);
   const DeviceQueue queue = *device->make_queue(false);
-  auto stream = Stream::wrap(0, queue);
+  auto stream = Stream::wrap(number, queue);
   ASSERT_OK(stream.status());
   if (in_queues) return make_calls({comm, device, stream->handle(), queue}, 20261201, calls);
   for (const bool in_stream : {true, false})
@@ -26,16 +35,27 @@ void make_all_calls(Communicator& comm, bool in_queues, int calls) {
 
 using SettingsOf = std::function<Settings(int rank)>;
 
-void expect_right(int ranks, bool in_queues, const SettingsOf& settings, int calls) {
+/// So many that each rank can have one.
+SettingsOf with_devices(const SettingsOf& settings) {
+  return [=](int rank) {
+    Settings all = settings(rank);
+    all.emplace_back("SIMULATED_CUDA_DEVICES", "8");
+    return all;
+  };
+}
+
+void expect_right(int ranks, bool in_queues, const SettingsOf& settings, int calls,
+                  On on = On::device_0) {
   const auto outcomes = run_processes(
       ranks,
       [&](Communicator& comm) {
-        ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+        const int number = device_for(comm, on);
+        ASSERT_EQ(anycclCommSetDevice(comm.handle(), number), anycclSuccess);
         const auto queued = in_queues ? anycclCommUseDeviceQueues(comm.handle()) : anycclSuccess;
         ASSERT_EQ(queued, anycclSuccess) << anycclGetLastError(comm.handle());
-        make_all_calls(comm, in_queues, calls);
+        make_all_calls(comm, in_queues, calls, number);
       },
-      settings, effort(60, 120, 1200));
+      with_devices(settings), effort(60, 120, 1200));
   expect_all_passed(outcomes);
 }
 
@@ -59,7 +79,7 @@ TEST(RandomCallsOnDevice, are_right_with_one_hardware_queue_and_with_short_queue
 }
 
 TEST(RandomCallsOnDevice, are_right_in_queues) {
-  expect_right(effort(2, 3, 4), true, late, effort(50, 300, 10000));
+  expect_right(effort(2, 3, 4), true, late, effort(50, 300, 10000), On::own_devices);
 }
 
 TEST(RandomCallsOnDevice, are_right_in_queues_of_one_device_of_all) {
@@ -74,7 +94,7 @@ TEST(RandomCallsOnDevice, are_right_in_queues_of_one_device_of_all) {
 
 TEST(RandomCallsOnDevice, are_right_in_queues_that_share_one_of_the_hardware_or_are_short) {
   for (const SettingsOf& settings : {SettingsOf(one_hardware_queue), SettingsOf(short_queues)})
-    expect_right(effort(2, 3, 4), true, settings, effort(20, 60, 1000));
+    expect_right(effort(2, 3, 4), true, settings, effort(20, 60, 1000), On::own_devices);
 }
 
 anycclCall_t most_of(const OnDevice& x) {
@@ -114,11 +134,12 @@ const std::vector<Settings> kOneKernelOrMore{{}, {{"ANYCCL_ALGO", "all_reduce:on
 
 void expect_both_named(const Settings& settings) {
   const auto body = [](Communicator& comm) {
-    ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+    const int number = index(comm.rank());
+    ASSERT_EQ(anycclCommSetDevice(comm.handle(), number), anycclSuccess);
     ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess);
-    const CurrentDevice device(0);
+    const CurrentDevice device(number);
     const DeviceQueue queue = *device->make_queue(false);
-    const Stream stream = *Stream::wrap(0, queue);
+    const Stream stream = *Stream::wrap(number, queue);
     const OnDevice x = eight_bytes(device, 1);
     anycclCall_t call = most_of(x);
     call.stream = stream.handle();
@@ -132,7 +153,7 @@ void expect_both_named(const Settings& settings) {
     EXPECT_NE(why.find("all_reduce of 1 i64, max"), std::string::npos) << why;
     EXPECT_NE(why.find("all_reduce of 1 i64, min"), std::string::npos) << why;
   };
-  expect_all_passed(run_processes(2, body, [&](int) { return settings; }));
+  expect_all_passed(run_processes(2, body, with_devices([&](int) { return settings; })));
 }
 
 TEST(RandomCallsOnDevice, other_calls_in_queues_are_both_named) {
@@ -140,12 +161,13 @@ TEST(RandomCallsOnDevice, other_calls_in_queues_are_both_named) {
 }
 
 void expect_dead_rank_named(const Settings& settings) {
-  const auto body = [](Communicator& comm) {
-    ASSERT_EQ(anycclCommSetDevice(comm.handle(), 0), anycclSuccess);
+  const auto body = [&](Communicator& comm) {
+    const int number = index(comm.rank());
+    ASSERT_EQ(anycclCommSetDevice(comm.handle(), number), anycclSuccess);
     ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess);
-    const CurrentDevice device(0);
+    const CurrentDevice device(number);
     const DeviceQueue queue = *device->make_queue(false);
-    const Stream stream = *Stream::wrap(0, queue);
+    const Stream stream = *Stream::wrap(number, queue);
     const OnDevice x = eight_bytes(device, 1);
     const Pinned word(*device, 4096);
     const bool dies = comm.rank() == Rank{2};
@@ -153,6 +175,10 @@ void expect_dead_rank_named(const Settings& settings) {
     call.stream = stream.handle();
     for (int i = 0; i < 7; ++i) EXPECT_EQ(anycclRun(&call, comm.handle()), anycclSuccess);
     device.await(queue);
+    const Wires& wires = comm.handle()->device.queues.load()->wires();
+    const std::uint64_t line =
+        __atomic_load_n(wires.lines(uindex(comm.rank()), 1), __ATOMIC_RELAXED);
+    EXPECT_EQ(line != 0, settings.empty());                         // one kernel has done a call
     if (dies) EXPECT_OK(device->wait_word(queue, word.word(), 1));  // all ranks meet in the call
     EXPECT_EQ(anycclRun(&call, comm.handle()), anycclSuccess);
     if (dies) ::raise(SIGKILL);
@@ -164,7 +190,7 @@ void expect_dead_rank_named(const Settings& settings) {
     const std::string why = anycclGetLastError(comm.handle());
     EXPECT_NE(why.find("rank 2"), std::string::npos) << why;
   };
-  const auto outcomes = run_processes(3, body, [&](int) { return settings; });
+  const auto outcomes = run_processes(3, body, with_devices([&](int) { return settings; }));
   for (std::size_t r = 0; r < outcomes.size(); ++r)
     EXPECT_EQ(outcomes[r].exit_code, r == 2 ? -SIGKILL : 0) << r << ": " << outcomes[r].output;
 }

@@ -147,6 +147,7 @@ Result<Comm::IssuedCalls> issue_others(std::span<const Call> calls,
 }
 
 /// CU_STREAM_PER_THREAD, which a call cannot use from another thread.
+void* const kStreamLegacy = reinterpret_cast<void*>(1);  // another name of the default one, null
 void* const kStreamPerThread = reinterpret_cast<void*>(2);
 
 }  // namespace
@@ -336,6 +337,7 @@ anycclResult_t anycclStreamWrap(anycclStream_t* stream, int device, void* native
                    "cudaStreamPerThread is another stream in each thread, and groups have threads "
                    "of their own: pass a stream that the program has created");
     ANYCCL_TRY(auto used, open_device(device));
+    if (native == kStreamLegacy) native = nullptr;
     *stream = new anycclStream{nullptr, std::move(used), static_cast<DeviceQueue>(native)};
     return {};
   });

@@ -219,6 +219,8 @@ Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put_in_turn(const Call&
   ANYCCL_CHECK(operation->make_moments(is_exchange ? std::optional(exchanges_->next_begin())
                                                    : std::nullopt));
   IssuedDeviceCalls::One one{operation};
+  std::vector<WordOfRank> waits;
+  if (is_exchange) waits = exchanges_->next_waits();
   ANYCCL_CHECK(IssuedDeviceCalls::of_process().start());
   ANYCCL_TRY(auto meeting, Meetings(*comm_).issue(call, *prepared, agreement_));
   ++calls_;
@@ -227,14 +229,12 @@ Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::put_in_turn(const Call&
   operation->set_meeting(std::move(meeting));
   operation->keeps_limit(call.timeout);
   IssuedDeviceCalls::of_process().add(std::move(one));
-  std::vector<WordOfRank> waits;
   const bool directly = is_exchange && follower == Follower::program && program != nullptr;
-  const Status status =
-      is_exchange
-          ? put_exchange(exchanges_->next(call, *prepared, scratch), program, directly, *operation)
-          : put_commands(call, *prepared, scratch, program, *operation, waits);
-  put_end(*operation, directly ? program : state_.in);
-  if (is_exchange) waits = exchanges_->waits();
+  Status status = is_exchange ? put_exchange(exchanges_->next(call, *prepared, scratch), program,
+                                             directly, *operation)
+                              : put_commands(call, *prepared, scratch, program, *operation, waits);
+  const Status ended = put_end(*operation, directly ? program : state_.in);
+  if (status.ok()) status = ended;
   operation->set_enqueued(std::move(waits));
   last_calls_.add(operation, directly);
   if (follower != Follower::none && !directly && status.ok())
@@ -304,12 +304,14 @@ Status DeviceQueues::put_commands(const Call& call, const PreparedCall& prepared
 
 /// What the operation ends with is in the queues, also after an error. `last`: that which has the
 /// end of its work.
-void DeviceQueues::put_end(const EnqueuedOperation& operation, DeviceQueue last) {
+Status DeviceQueues::put_end(const EnqueuedOperation& operation, DeviceQueue last) {
+  Status joined;
   if (operation.turn() != nullptr) {  // it is in both
-    static_cast<void>(device().record(state_.out, before_));
-    static_cast<void>(device().wait(state_.in, before_));
+    joined = device().record(state_.out, before_);
+    if (joined.ok()) joined = device().wait(state_.in, before_);
   }
-  static_cast<void>(device().record(last, operation.end()));
+  const Status recorded = device().record(last, operation.end());
+  return joined.ok() ? recorded : joined;
 }
 
 /// Waits in the library, where failures are seen, instead of in the driver.

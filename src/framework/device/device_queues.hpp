@@ -87,7 +87,7 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   Status put_commands(const Call& call, const PreparedCall& prepared, std::byte* scratch,
                       DeviceQueue program, EnqueuedOperation& operation,
                       std::vector<WordOfRank>& waits);
-  void put_end(const EnqueuedOperation& operation, DeviceQueue last);
+  Status put_end(const EnqueuedOperation& operation, DeviceQueue last);
   std::size_t blocks_bytes(const PreparedCall& prepared) const;
   Status put_exchange(const DeviceExchange& exchange, DeviceQueue program, bool directly,
                       EnqueuedOperation& operation);

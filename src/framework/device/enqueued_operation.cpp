@@ -66,6 +66,8 @@ bool EnqueuedOperation::advance() {
     if (failure.ok()) look();
     return false;
   }
+  // A kernel may be through before all ranks have met here, and they are to know of that.
+  if (failure.ok() && !meeting_->done()) return false;
   const auto scope = DeviceScope::enter(queues_->device());
   const Result<bool> is_through =
       scope.ok() ? queues_->device().is_past(end_) : Result<bool>(scope.status());
@@ -97,8 +99,10 @@ void EnqueuedOperation::look() {
   Meetings(queues_->comm()).check(*this, !std::exchange(limit_counts_, true));
 }
 
+/// A moment that is not recorded yet says nothing.
 Result<bool> EnqueuedOperation::has_turn() const {
   if (begin_) return begin_->is_there();
+  if (!is_enqueued_.load(std::memory_order_acquire)) return false;
   return queues_->device().is_past(turn_);
 }
 

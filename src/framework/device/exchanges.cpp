@@ -25,15 +25,19 @@ ExchangedCall::ExchangedCall(const PreparedCall& call, Rank me, int ranks)
   offset = uindex(me) * block;
 }
 
-DeviceExchange Exchanges::next(const Call& call, const PreparedCall& prepared, void* blocks) {
+/// Two that follow each other have both sets of lines.
+bool Exchanges::fills_lines(std::uint32_t number) {
   constexpr std::uint32_t kBetween = 1U << 30;
+  return number % kBetween <= 1;
+}
+
+DeviceExchange Exchanges::next(const Call& call, const PreparedCall& prepared, void* blocks) {
   const ExchangedCall exchanged(prepared, Rank{static_cast<int>(me_)}, ranks_);
   DeviceExchange next;
   next.ranks = static_cast<std::uint32_t>(ranks_);
   next.me = me_;
   next.number = ++number_;
-  // So no line has a number that comes again before it is written.
-  next.fills_lines = next.number % kBetween <= 1;
+  next.fills_lines = fills_lines(next.number);
   next.digest = prepared.digest;
   for (std::uint32_t r = 0; r < next.ranks; ++r) next.lines[r] = wires_.lines(r, next.number);
   next.stop = wires_.stop();
@@ -55,10 +59,10 @@ WordOfRank Exchanges::word_of(std::uint32_t rank, std::uint32_t number) const {
   return {rank, line + 1, number};
 }
 
-std::vector<WordOfRank> Exchanges::waits() const {
+std::vector<WordOfRank> Exchanges::next_waits() const {
   std::vector<WordOfRank> all;
   for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(ranks_); ++r)
-    if (r != me_) all.push_back(word_of(r, number_));
+    if (r != me_) all.push_back(word_of(r, number_ + 1));
   return all;
 }
 

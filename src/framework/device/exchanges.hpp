@@ -25,12 +25,15 @@ class Exchanges {
   Exchanges(const Wires& wires, Rank me, int ranks)
       : wires_(wires), me_(uindex(me)), ranks_(ranks) {}
 
+  /// Whether an exchange with this number writes all lines, so that none has a number that comes
+  /// again.
+  static bool fills_lines(std::uint32_t number);
   /// The word that says when the next one has begun in its queue.
   WordOfRank next_begin() const { return word_of(me_, number_ + 1); }
   /// The next one, of this call. `blocks`: scratch memory, for those of all ranks.
   DeviceExchange next(const Call& call, const PreparedCall& prepared, void* blocks);
-  /// The words that say when the data of the other ranks is there.
-  std::vector<WordOfRank> waits() const;
+  /// The words that say when the data of the other ranks is there, of the next one.
+  std::vector<WordOfRank> next_waits() const;
 
  private:
   WordOfRank word_of(std::uint32_t rank, std::uint32_t number) const;

@@ -14,7 +14,8 @@ namespace anyccl {
 /// Threads: one at a time.
 class LastCalls {
  public:
-  /// The queue, of the next call, waits for the last one, unless that is in the same one, too.
+  /// The queue of the next call waits for the last one, unless both are in the communicator's own.
+  /// Handles of the program's queues come again, so nobody knows whether two are the same.
   Status follow(Device& device, DeviceQueue queue, bool directly) const {
     const auto last = last_.lock();
     if (last == nullptr || last->done() || (!directly && !is_direct_)) return {};

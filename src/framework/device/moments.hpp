@@ -14,6 +14,7 @@ namespace anyccl {
 /// Threads: any, in a DeviceScope.
 class Moments {
  public:
+  Moments() { free_.reserve(kMost); }
   Result<DeviceMoment> take(Device& device) {
     {
       const std::lock_guard lock(mutex_);

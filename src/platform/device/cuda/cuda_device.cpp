@@ -210,7 +210,7 @@ Status CudaDevice::exchange(DeviceQueue queue, const DeviceExchange& what) {
       what.result == nullptr ? 0 : static_cast<unsigned>(what.block / bytes_of(what.what.dtype));
   static_assert(static_cast<int>(kernels::Op::bxor) == static_cast<int>(ReduceOp::bxor));
   args.op = static_cast<kernels::Op>(what.what.op);
-  constexpr unsigned kThreads = 512;
+  constexpr unsigned kThreads = kernels::ExchangeArgs::kThreads;
   void* parameters[] = {&args};
   return driver_.check(driver_.cuLaunchKernel(function, 1, 1, 1, kThreads, 1, 1, 0,
                                               stream_of(queue), parameters, nullptr),

@@ -32,8 +32,8 @@ ANYCCL_REDUCE_BLOCKS_OF(ANYCCL_TYPE)
 // The grid is one block of threads.
 #define ANYCCL_JOIN(a, b) a##b
 #define ANYCCL_KERNEL(type)                                                                       \
-  extern "C" __attribute__((global)) void ANYCCL_JOIN(anyccl_exchange_,                           \
-                                                      type)(anyccl::kernels::ExchangeArgs args) { \
+  extern "C" __attribute__((global, launch_bounds(anyccl::kernels::ExchangeArgs::kThreads))) void \
+  ANYCCL_JOIN(anyccl_exchange_, type)(anyccl::kernels::ExchangeArgs args) {                       \
     using namespace anyccl::kernels;                                                              \
     const U32 first = __nvvm_read_ptx_sreg_tid_x();                                               \
     const U32 step = __nvvm_read_ptx_sreg_ntid_x();                                               \

@@ -17,6 +17,7 @@ enum class Op : unsigned char { sum, prod, max, min, avg, land, lor, lxor, band,
 
 /// See Device::exchange(). The blocks of the ranks, in `to`, are the sources of dst[i], as above.
 struct ExchangeArgs {
+  static constexpr int kThreads = 512;                  // the grid is one block of them
   unsigned long long* lines[ReduceArgs::kMostSources];  // by rank
   const unsigned* stop;
   const void* input;
