@@ -146,7 +146,7 @@ class Bench {
                         halves, std::max<std::size_t>(1, bytes / bytes_of(type))));
     await(in_);
   }
-  /// Where both begin in turn; what lies behind them is 0 until one of them waits in vain.
+  /// Both sets of a rank's lines, in turn. No copy writes there.
   std::uint64_t* lines(std::uint32_t rank) const {
     constexpr std::size_t kApart = 65536;
     return static_cast<std::uint64_t*>(host_) +

@@ -19,7 +19,8 @@ struct HostMemory {
     if (looks > kLooksBeforeSleeping) std::this_thread::sleep_for(std::chrono::microseconds(20));
     return __atomic_load_n(line, __ATOMIC_RELAXED);
   }
-  static constexpr unsigned kLooksBeforeSleeping = 20;  // as waits for words do
+  static constexpr unsigned kLooksBeforeSleeping =
+      20;  // as waits for words do, so that other ranks get the core
   static void store(U64* line, U64 value) { __atomic_store_n(line, value, __ATOMIC_RELAXED); }
   static bool is_over(const U32* stop) {
     return __atomic_load_n(stop, __ATOMIC_RELAXED) != 0 || anyccl_sim_is_lost() != 0;

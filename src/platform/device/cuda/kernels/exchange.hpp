@@ -12,7 +12,7 @@ ANYCCL_ON_DEVICE inline U64 line_of(U32 number, U32 data) {
   return static_cast<U64>(number) << 32 | data;
 }
 
-/// Word `w` of the input, whose address may be odd; what lies beyond its end is 0.
+/// Word `w` of the input, whose address may be odd. Bytes beyond its end are 0.
 ANYCCL_ON_DEVICE inline U32 word_of(const ExchangeArgs& args, U32 w) {
   const auto* const bytes = static_cast<const U8*>(args.input);
   U32 word = 0;
