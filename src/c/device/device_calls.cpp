@@ -146,8 +146,25 @@ Result<Comm::IssuedCalls> issue_others(std::span<const Call> calls,
   return issued;
 }
 
-/// CU_STREAM_PER_THREAD, which a call cannot use from another thread.
+/// Some of the calls that are issued at once.
+struct SomeCalls {
+  std::vector<Call> calls;
+  std::vector<anycclStream_t> streams;
+  std::vector<std::size_t> places;  // among all of them
+
+  void add(const Call& call, anycclStream_t stream, std::size_t place) {
+    calls.push_back(call);
+    streams.push_back(stream);
+    places.push_back(place);
+  }
+  void give(Result<Comm::IssuedCalls> mine, Comm::IssuedCalls& all) const {
+    for (std::size_t i = 0; i < places.size(); ++i)
+      all[places[i]] = mine.ok() ? std::move((*mine)[i]) : mine.status();
+  }
+};
+
 void* const kStreamLegacy = reinterpret_cast<void*>(1);  // another name of the default one, null
+/// CU_STREAM_PER_THREAD, which a call cannot use from another thread.
 void* const kStreamPerThread = reinterpret_cast<void*>(2);
 
 }  // namespace
@@ -257,28 +274,23 @@ Result<Comm::IssuedCalls> issue_all(std::span<const Call> calls,
   if (handle->device.queues == nullptr) return issue_others(calls, streams, handle);
   for (const anycclStream_t stream : streams) ANYCCL_CHECK(check_device_of(stream, *handle));
   Comm::IssuedCalls issued;
-  std::vector<Call> others;
-  std::vector<anycclStream_t> streams_of_others;
-  std::vector<std::size_t> places;
+  SomeCalls messages, others;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const auto shape = shape_of(calls[i], *handle->comm);
     const auto queued =
         shape.ok() ? is_queued(calls[i], *shape, *handle, streams[i]) : Result<bool>(false);
-    if (!queued.ok()) {
-      issued.emplace_back(queued.status());
-    } else if (*queued) {
+    if (queued.ok() && *queued && !calls[i].is_point_to_point()) {
       issued.push_back(issue_into_queues(calls[i], *handle, streams[i]));
-    } else {
-      issued.emplace_back(Status(Code::internal, "it is issued below"));
-      others.push_back(calls[i]);
-      streams_of_others.push_back(streams[i]);
-      places.push_back(i);
+      continue;
     }
+    issued.emplace_back(queued.ok() ? Status(Code::internal, "it is issued below")
+                                    : queued.status());
+    if (queued.ok()) (*queued ? messages : others).add(calls[i], streams[i], i);
   }
-  if (others.empty()) return issued;
-  auto rest = issue_others(others, streams_of_others, handle);
-  for (std::size_t i = 0; i < places.size(); ++i)
-    issued[places[i]] = rest.ok() ? std::move((*rest)[i]) : rest.status();
+  if (!messages.calls.empty())
+    messages.give(issue_into_queues(messages.calls, messages.streams, *handle), issued);
+  if (!others.calls.empty())
+    others.give(issue_others(others.calls, others.streams, handle), issued);
   return issued;
 }
 

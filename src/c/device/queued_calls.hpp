@@ -13,6 +13,10 @@ Result<bool> is_queued(const Call& call, const BufferShape& shape, anycclComm& h
 /// Puts such a call there; no stream waits for it.
 Result<std::shared_ptr<Operation>> issue_into_queues(const Call& call, anycclComm& handle,
                                                      anycclStream_t stream);
+/// Puts such messages there together, as those of a group. The results are parallel to them.
+Result<Comm::IssuedCalls> issue_into_queues(std::span<const Call> messages,
+                                            std::span<const anycclStream_t> streams,
+                                            anycclComm& handle);
 /// Runs such a call, or adds it to the group: with a stream it is left to the queues, unless the
 /// caller has a time for it. Without one the caller waits, and the default stream does not: ranks
 /// that share a device share that, and it would wait for one before it has come to the other.

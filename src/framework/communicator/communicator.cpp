@@ -47,16 +47,21 @@ bool Comm::progress_in_background() try {
 }
 
 std::shared_ptr<MessageRequest> Comm::add_message(const Call& call, Gate gate) {
+  auto request = messages_.make(call, gate);
+  return add_message(request, gate), request;
+}
+
+void Comm::add_message(const std::shared_ptr<MessageRequest>& request, Gate gate) {
+  const Call& call = request->call();
   Recorder& recorder = records_.recorder();
   const std::uint64_t number =
       recorder.add(call, gate == Gate::open ? RecordState::running : RecordState::issued,
                    {.position = call.tag, .stream = gate.stream});
-  std::shared_ptr<MessageRequest> request = messages_.add(call, gate);
+  messages_.add(request);
   if (request->done())
     recorder.end(number, request->status().ok());
   else
     request->record_in(recorder, number);
-  return request;
 }
 
 Status Comm::run_together(std::span<const Call* const> calls) try {

@@ -104,6 +104,21 @@ Result<std::shared_ptr<Operation>> Meetings::issue(const Call& call, const Prepa
   return comm_.fail_without_memory(call);
 }
 
+Result<std::shared_ptr<Operation>> Meetings::issue(const Call& message, AroundCall* around) try {
+  if (comm_.forked()) return comm_.failure();
+  ProgressLock progress_lock = comm_.loop_.progress_lock();
+  comm_.loop_.lock(progress_lock);
+  ANYCCL_CHECK(comm_.ready(message));
+  comm_.loop_.note_limit(message.timeout);
+  const auto request = comm_.messages_.make(message, Gate::open);
+  request->set_in_queues(around);
+  comm_.add_message(request, Gate::open);
+  comm_.go_on(Gate::open);
+  return std::shared_ptr<Operation>(request);
+} catch (const std::bad_alloc&) {
+  return comm_.fail_without_memory(message);
+}
+
 void Meetings::check_deaths() {
   ProgressLock progress_lock = comm_.loop_.progress_lock();
   comm_.loop_.lock(progress_lock);

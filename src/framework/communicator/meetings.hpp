@@ -39,6 +39,9 @@ class Meetings {
   /// Errors: as of Comm::issue(), but in_progress at once.
   Result<std::shared_ptr<Operation>> issue(const Call& call, const PreparedCall& data,
                                            AroundCall& around);
+  /// Does the same for a message: done when it has met the one of its peer, and at once for a send
+  /// with room there. Errors: as of Comm::issue().
+  Result<std::shared_ptr<Operation>> issue(const Call& message, AroundCall* around);
   /// Fails the communicator if an operation, whose ranks have met, will never be done, as far as
   /// can be seen, or is late. `begins`: its time limit counts from now on.
   void check(Operation& operation, bool begins);

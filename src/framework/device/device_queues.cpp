@@ -14,9 +14,6 @@
 namespace anyccl {
 namespace {
 
-/// A queue has room for 1024 commands on real devices; three marks are outstanding.
-constexpr std::uint32_t kCommandsPerMark = 256;
-
 /// Takes the algorithm that is fastest where links to the host count, and not its caches; unless
 /// the configuration of the communicator has rules of its own.
 void prefer_few_steps(PlanningFacts& facts) {
@@ -78,9 +75,12 @@ DeviceQueues::~DeviceQueues() {
     if (queue != nullptr) static_cast<void>(device().drop_queue(queue));
   std::vector<DeviceMoment> moments{state_.written, before_};
   for (const QueueState::Slot& slot : state_.slots) moments.push_back(slot.filled);
-  for (const Mark& mark : marks_) moments.insert(moments.end(), {mark.out, mark.in});
   for (const DeviceMoment moment : moments)
     if (moment != nullptr) static_cast<void>(device().drop_moment(moment));
+  for (const auto& channel : channels_)
+    if (channel != nullptr) channel->drop();
+  room_of_out_.drop(device());
+  room_of_in_.drop(device());
   moments_.drop_all(device());
   for (void* const memory : scratch_) static_cast<void>(device().release(memory));
 }
@@ -121,13 +121,14 @@ Result<std::shared_ptr<DeviceQueues>> DeviceQueues::make(
     ANYCCL_TRY(slots, DeviceSlots::make(meetings, copies->shared_device(), comm->rank(),
                                         comm->size(), Wires::slots_bytes()));
   }
-  const std::size_t shown = Wires::shown_bytes(slots == nullptr);
+  const std::size_t shown = Wires::shown_bytes(slots == nullptr, comm->size());
   const auto use = [&](const Meetings::AllShown& all) -> Status {
     ANYCCL_TRY(made->wires_,
                Wires::pin(copies->shared_device(), comm->rank(), all, std::move(slots)));
     return made->make_queues();
   };
   ANYCCL_CHECK(meetings.show(shown, Wires::words_bytes(comm->size()), problem, use));
+  made->make_channels();
   // Kernels that wait for each other must run at once, which one device does not promise.
   if (!devices.contains(0) && devices.size() == hardware.size())
     made->exchanges_ = std::make_unique<Exchanges>(*made->wires_, comm->rank(), comm->size());
@@ -143,14 +144,40 @@ Status DeviceQueues::make_queues() {
   for (QueueState::Slot& slot : state_.slots) {
     ANYCCL_TRY(slot.filled, device().make_moment());
   }
-  for (Mark& mark : marks_) {
-    ANYCCL_TRY(mark.out, device().make_moment());
-    ANYCCL_TRY(mark.in, device().make_moment());
-  }
-  return {};
+  ANYCCL_CHECK(room_of_out_.make(device()));
+  return room_of_in_.make(device());
+}
+
+void DeviceQueues::make_channels() {
+  const Rank me = comm_->rank();
+  for (int r = 0; r < comm_->size(); ++r)
+    for (const bool sends : {true, false})
+      channels_.push_back(Rank{r} == me
+                              ? nullptr
+                              : std::make_unique<Channel>(device(), *wires_, me, Rank{r}, sends));
+}
+
+/// The two ends of a message must come to the same answer.
+bool DeviceQueues::takes_message(const Call& call) const {
+  return call.tag == 0 && call.settings == 0 && call.count > 0 && call.root != kAnySource &&
+         call.root != comm_->rank();
+}
+
+std::shared_ptr<QueuedMessage> DeviceQueues::message(const Call& call, DeviceQueue program) {
+  const std::size_t way = call.collective == Collective::send ? 0 : 1;
+  return std::make_shared<QueuedMessage>(shared_from_this(),
+                                         *channels_[2 * uindex(call.root) + way], call, program);
+}
+
+Result<std::shared_ptr<EnqueuedOperation>> DeviceQueues::result_of(
+    std::shared_ptr<QueuedMessage> message) {
+  const Status& problem = message->problem();
+  if (problem.ok()) return std::shared_ptr<EnqueuedOperation>(std::move(message));
+  return message->has_met() ? fail(problem, *message) : problem;
 }
 
 Result<bool> DeviceQueues::takes(const Call& call) {
+  if (call.is_point_to_point()) return takes_message(call);
   ANYCCL_TRY(const auto prepared, plan(call));
   return prepared != nullptr;
 }
@@ -257,7 +284,7 @@ Status DeviceQueues::put_exchange(const DeviceExchange& exchange, DeviceQueue pr
   constexpr std::uint32_t kCommands = 5;
   if (directly) {
     if (const auto other = last_calls_.one_too_many())
-      ANYCCL_CHECK(await(other->end(), operation.on_host()));
+      ANYCCL_CHECK(await([&] { return device().is_past(other->end()); }, operation.on_host()));
     ANYCCL_CHECK(last_calls_.follow(device(), program, true));
     return device().exchange(program, exchange);
   }
@@ -314,26 +341,19 @@ Status DeviceQueues::put_end(const EnqueuedOperation& operation, DeviceQueue las
   return joined.ok() ? recorded : joined;
 }
 
-/// Waits in the library, where failures are seen, instead of in the driver.
 Status DeviceQueues::make_room(std::uint32_t commands, Operation& meeting) {
-  since_mark_ += commands;
-  if (since_mark_ < kCommandsPerMark) return {};
-  since_mark_ = 0;
-  const Mark& oldest = marks_[next_mark_];
-  next_mark_ = (next_mark_ + 1) % kMarks;
-  ANYCCL_CHECK(await(oldest.out, meeting));
-  ANYCCL_CHECK(await(oldest.in, meeting));
-  ANYCCL_CHECK(device().record(state_.out, oldest.out));
-  return device().record(state_.in, oldest.in);
+  ANYCCL_CHECK(await([&] { return room_of_out_.take(device(), state_.out, commands); }, meeting));
+  return await([&] { return room_of_in_.take(device(), state_.in, commands); }, meeting);
 }
 
 /// `meeting`: of the call that wants room, which peers may leave without.
-Status DeviceQueues::await(DeviceMoment moment, Operation& meeting) const {
+Status DeviceQueues::await(const std::function<Result<bool>()>& has_come,
+                           Operation& meeting) const {
   using namespace std::chrono_literals;
   const Deadline patience = Deadline::in(1s);  // what a dead peer has done before may be enough
   for (;;) {
-    ANYCCL_TRY(const bool is_past, device().is_past(moment));
-    if (is_past) return {};
+    ANYCCL_TRY(const bool is_there, has_come());
+    if (is_there) return {};
     ANYCCL_CHECK(comm_->failure());
     if (patience.passed()) Meetings(*comm_).check_deaths();
     if (patience.passed() && !meeting.done()) Meetings(*comm_).check(meeting, false);

@@ -10,12 +10,15 @@
 
 #include "framework/call/around_call.hpp"
 #include "framework/collective/plan_cache.hpp"
+#include "framework/device/channel.hpp"
 #include "framework/device/device_copies.hpp"
 #include "framework/device/enqueued_operation.hpp"
 #include "framework/device/enqueuer.hpp"
 #include "framework/device/exchanges.hpp"
 #include "framework/device/last_calls.hpp"
 #include "framework/device/moments.hpp"
+#include "framework/device/queue_room.hpp"
+#include "framework/device/queued_message.hpp"
 
 namespace anyccl {
 
@@ -51,6 +54,11 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   Result<std::shared_ptr<EnqueuedOperation>> put(const Call& call, DeviceQueue program,
                                                  Follower follower, const Deadline& until = {});
 
+  /// A message that takes() is for, which comes after what `program` has when it is put there.
+  std::shared_ptr<QueuedMessage> message(const Call& call, DeviceQueue program);
+  /// The message when it was put there. Errors: as of put().
+  Result<std::shared_ptr<EnqueuedOperation>> result_of(std::shared_ptr<QueuedMessage> message);
+
   Comm& comm() const { return *comm_; }
   Device& device() const { return copies_->device(); }
   Wires& wires() const { return *wires_; }
@@ -76,6 +84,8 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   };
   Status problem() const;
   Status make_queues();
+  void make_channels();
+  bool takes_message(const Call& call) const;
   /// Returns null if it is not done in queues.
   Result<std::shared_ptr<const PreparedCall>> plan(const Call& call);
   bool is_exchange(const Call& call, const PreparedCall& prepared) const;
@@ -83,7 +93,7 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   Result<std::shared_ptr<EnqueuedOperation>> put_in_turn(const Call& call, DeviceQueue program,
                                                          Follower follower);
   Status make_room(std::uint32_t commands, Operation& meeting);
-  Status await(DeviceMoment moment, Operation& meeting) const;
+  Status await(const std::function<Result<bool>()>& has_come, Operation& meeting) const;
   Status put_commands(const Call& call, const PreparedCall& prepared, std::byte* scratch,
                       DeviceQueue program, EnqueuedOperation& operation,
                       std::vector<WordOfRank>& waits);
@@ -105,19 +115,13 @@ class DeviceQueues : public std::enable_shared_from_this<DeviceQueues> {
   std::mutex plans_mutex_;
   std::mutex mutex_;  // of the rest
   QueueState state_;
+  std::vector<std::unique_ptr<Channel>> channels_;  // by peer, two each; null: of this rank
   std::uint32_t calls_ = 0;
   LastCalls last_calls_;
   DeviceMoment before_ = nullptr;  // in the program's queue
   std::vector<void*> scratch_;     // the last one is in use, by a call or none
   std::size_t scratch_bytes_ = 0;
-  /// A mark is put into both queues each some hundred commands.
-  struct Mark {
-    DeviceMoment out = nullptr, in = nullptr;
-  };
-  static constexpr std::size_t kMarks = 3;
-  Mark marks_[kMarks];
-  std::size_t next_mark_ = 0;
-  std::uint32_t since_mark_ = 0;  // commands
+  QueueRoom room_of_out_, room_of_in_;
 };
 
 }  // namespace anyccl

@@ -39,7 +39,7 @@ bool EnqueuedOperation::keeps_limit(std::chrono::milliseconds time) {
 
 void EnqueuedOperation::awaited(std::vector<Rank>& ranks) const {
   if (!meeting_->done()) return meeting_->awaited(ranks);
-  if (!is_enqueued_.load(std::memory_order_acquire)) return;
+  if (!is_enqueued()) return;
   for (const WordOfRank& wait : waits_)
     if (const Rank rank{static_cast<int>(wait.rank)};
         !wait.is_there() && std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
@@ -62,9 +62,10 @@ bool EnqueuedOperation::advance() {
   Status failure = comm.failure();
   if (failure.ok() && meeting_->done() && !meeting_->status().ok()) failure = meeting_->status();
   if (!failure.ok()) queues_->wires().release();
-  if (!is_enqueued_.load(std::memory_order_acquire)) {
-    if (failure.ok()) look();
-    return false;
+  if (!is_enqueued()) {
+    const bool moved = put_more();
+    if (failure.ok() && !moved) look();
+    return moved;
   }
   // A kernel may be through before all ranks have met here, and they are to know of that.
   if (failure.ok() && !meeting_->done()) return false;
@@ -102,7 +103,7 @@ void EnqueuedOperation::look() {
 /// A moment that is not recorded yet says nothing.
 Result<bool> EnqueuedOperation::has_turn() const {
   if (begin_) return begin_->is_there();
-  if (!is_enqueued_.load(std::memory_order_acquire)) return false;
+  if (!has_place()) return false;
   return queues_->device().is_past(turn_);
 }
 

@@ -23,7 +23,7 @@ class DeviceQueues;
 /// the moment on when all ranks have met and the queue has come to it.
 ///
 /// Threads: one at a time goes on with it; any may ask done() or hold it.
-class EnqueuedOperation final : public DeviceWork {
+class EnqueuedOperation : public DeviceWork {
  public:
   explicit EnqueuedOperation(std::shared_ptr<DeviceQueues> queues);
   ~EnqueuedOperation() override;
@@ -50,10 +50,19 @@ class EnqueuedOperation final : public DeviceWork {
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override;
   Operation& on_host() override { return *meeting_; }
+  const Operation& on_host() const { return *meeting_; }
   bool keeps_limit(std::chrono::milliseconds time) override;
   const Device& device() const;
   /// Later work of a queue of its device waits until it is complete.
-  Status hold(DeviceQueue queue);
+  virtual Status hold(DeviceQueue queue);
+
+ protected:
+  DeviceQueues& queues() const { return *queues_; }
+  bool is_enqueued() const { return is_enqueued_.load(std::memory_order_acquire); }
+  /// Before it is enqueued. Puts more of it into the queues, if it can; whether it has.
+  virtual bool put_more() { return false; }
+  /// Whether turn() is where the call is in its queue.
+  virtual bool has_place() const { return is_enqueued(); }
 
  private:
   void look();

@@ -55,7 +55,7 @@ DeviceExchange Exchanges::next(const Call& call, const PreparedCall& prepared, v
 
 /// The number in the first line of a rank.
 WordOfRank Exchanges::word_of(std::uint32_t rank, std::uint32_t number) const {
-  const auto* const line = reinterpret_cast<const std::uint32_t*>(wires_.lines(rank, number));
+  auto* const line = reinterpret_cast<std::uint32_t*>(wires_.lines(rank, number));
   return {rank, line + 1, number};
 }
 

@@ -25,7 +25,7 @@ class IssuedDeviceCalls {
   static bool is_this_thread();
   /// Before add(): starts the thread, if there is none. Errors: system_error.
   Status start();
-  /// `one` has one operation.
+  /// Any number of new operations.
   void add(One one) noexcept;
   /// Returns when no operation of `comm` is here, or at `deadline`. All of them end soon, once what
   /// they have on the host is complete.

@@ -20,9 +20,13 @@ struct PinCounts {
 
 }  // namespace
 
-std::size_t Wires::shown_bytes(bool has_slots) {
-  return (has_slots ? slots_bytes() : 0) +
-         round_up(2 * DeviceExchange::kLines * sizeof(std::uint64_t), kPage);
+std::size_t Wires::lines_bytes() {
+  return round_up(2 * DeviceExchange::kLines * sizeof(std::uint64_t), kPage);
+}
+
+std::size_t Wires::shown_bytes(bool has_slots, int ranks) {
+  return (has_slots ? slots_bytes() : 0) + lines_bytes() +
+         static_cast<std::size_t>(ranks - 1) * kMessageSlots * kMessageSlotBytes;
 }
 
 std::size_t Wires::words_bytes(int ranks) {
@@ -36,7 +40,8 @@ Result<std::unique_ptr<Wires>> Wires::pin(std::shared_ptr<Device> device, Rank m
   ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(*wires->device_));
   const auto ranks = static_cast<std::uint32_t>(wires->all_.size());
   for (std::uint32_t r = 0; r < ranks; ++r) {
-    ANYCCL_CHECK(wires->pin_memory(wires->all_[r].read, shown_bytes(wires->slots_ == nullptr),
+    ANYCCL_CHECK(wires->pin_memory(wires->all_[r].read,
+                                   shown_bytes(wires->slots_ == nullptr, static_cast<int>(ranks)),
                                    !wires->all_[r].is_here));
     ANYCCL_CHECK(
         wires->pin_memory(wires->all_[r].written, words_bytes(static_cast<int>(ranks)), false));
@@ -65,6 +70,17 @@ Wires::~Wires() {
   }
 }
 
+std::byte* Wires::message_slot(std::uint32_t sender, std::uint32_t receiver,
+                               std::uint32_t number) const {
+  const std::size_t peer = receiver < sender ? receiver : receiver - 1;
+  return first_line(sender) + lines_bytes() +
+         (peer * kMessageSlots + number % kMessageSlots) * kMessageSlotBytes;
+}
+
+void Wires::meet(std::uint32_t sender, std::uint32_t receives) const {
+  __atomic_store_n(met(sender), receives, __ATOMIC_RELEASE);
+}
+
 void Wires::agree(std::uint32_t call) const {
   __atomic_store_n(agreed(), call, __ATOMIC_RELEASE);
 }
@@ -89,6 +105,7 @@ std::vector<std::uint32_t*> Wires::words_of_me() const {
       words.push_back(published(me_, r, i));
       words.push_back(consumed(me_, r, i));
     }
+    words.insert(words.end(), {sent(me_, r), received(me_, r), met(r)});
   }
   words.push_back(agreed());
   words.push_back(stop());

@@ -17,7 +17,7 @@ namespace anyccl {
 /// A queue waits for a rank until the word is at least this, cyclically.
 struct WordOfRank {
   std::uint32_t rank;
-  const std::uint32_t* word;
+  std::uint32_t* word;
   std::uint32_t at_least;
 
   bool is_there() const {
@@ -37,8 +37,12 @@ class Wires {
   static constexpr std::size_t kMostPublished = std::size_t{1} << 20;
   static constexpr std::size_t kSlotBytes = kMostPublished + 4096;
   static constexpr std::size_t slots_bytes() { return kSlots * kSlotBytes; }
-  /// What a rank shows the others: its slots, unless they are in memory of a device, and lines.
-  static std::size_t shown_bytes(bool has_slots);
+  /// Messages have slots of their own, for each peer.
+  static constexpr std::uint32_t kMessageSlots = 4;
+  static constexpr std::size_t kMessageSlotBytes = std::size_t{512} << 10;
+  /// What a rank shows the others: its slots, unless they are in memory of a device, lines, and the
+  /// slots of its messages.
+  static std::size_t shown_bytes(bool has_slots, int ranks);
   static std::size_t words_bytes(int ranks);
 
   /// Lets queues of the device use them. `slots`: null if what the ranks show holds them. Errors:
@@ -67,9 +71,21 @@ class Wires {
   /// Lines of a rank, of two exchanges in turn: a rank begins one when it has the data of all ranks
   /// from the one before it, for which these were through with the one before that.
   std::uint64_t* lines(std::uint32_t rank, std::uint32_t number) const {
-    std::byte* const first = all_[rank].read + (slots_ == nullptr ? slots_bytes() : 0);
-    return reinterpret_cast<std::uint64_t*>(first) + number % 2 * DeviceExchange::kLines;
+    return reinterpret_cast<std::uint64_t*>(first_line(rank)) + number % 2 * DeviceExchange::kLines;
   }
+  /// Where part `number` lies of all that `sender` has ever sent to `receiver`.
+  std::byte* message_slot(std::uint32_t sender, std::uint32_t receiver, std::uint32_t number) const;
+  /// For `receiver`: how many parts the sender has sent it.
+  std::uint32_t* sent(std::uint32_t receiver, std::uint32_t sender) const {
+    return &pair(receiver, sender).sent;
+  }
+  /// For `sender`: how many parts the receiver has got from it.
+  std::uint32_t* received(std::uint32_t sender, std::uint32_t receiver) const {
+    return &pair(sender, receiver).received;
+  }
+  /// For this rank alone: how many receives have met a message of `sender` that fits.
+  std::uint32_t* met(std::uint32_t sender) const { return &pair(me_, sender).met; }
+  void meet(std::uint32_t sender, std::uint32_t receives) const;
   /// Not 0: no exchange of this rank waits.
   std::uint32_t* stop() const { return &pair(me_, me_).stop; }
   /// Where the slots are, if not in what the ranks show; else null.
@@ -82,10 +98,11 @@ class Wires {
   void release();
 
  private:
-  /// Words of two ranks, in the memory of one: the other one writes them.
+  /// Words of two ranks, in the memory of one: the other one writes them, but for the last ones.
   struct alignas(64) Pair {
     std::uint32_t published[kSlots], consumed[kSlots];
-    std::uint32_t agreed, stop;
+    std::uint32_t sent, received;
+    std::uint32_t met, agreed, stop;
   };
   Wires(std::shared_ptr<Device> device, Rank me, Meetings::AllShown all,
         std::unique_ptr<DeviceSlots> slots)
@@ -93,6 +110,10 @@ class Wires {
         me_(uindex(me)),
         all_(std::move(all)),
         slots_(std::move(slots)) {}
+  static std::size_t lines_bytes();
+  std::byte* first_line(std::uint32_t rank) const {
+    return all_[rank].read + (slots_ == nullptr ? slots_bytes() : 0);
+  }
   std::vector<std::uint32_t*> words_of_me() const;
   Status pin_memory(std::byte* memory, std::size_t bytes, bool read_only);
   Pair& pair(std::uint32_t waiter, std::uint32_t other) const {

@@ -20,6 +20,8 @@ void MessageRequest::begin(const Call& call, std::uint64_t order) {
            static_cast<std::uint32_t>(call.collective) << 28);
   call_ = call;
   messages_ = nullptr;
+  around_ = nullptr;
+  in_queues_ = false;
   order_ = order;
   total_ = call.count * bytes_of(call.dtype);
   done_ = 0;
@@ -48,7 +50,10 @@ bool MessageRequest::advance() {
     if (over && (!sends || messages_->settled(call_.root))) {
       sent_ = sends;
       if (sends && !answered_) return moved;
-      complete({});
+      if (sends)
+        complete({});
+      else
+        end_receive();
       return true;
     }
     if (over || !(sends ? send_fragment() : receive_fragment())) return moved;
@@ -78,7 +83,7 @@ Fragment MessageRequest::fragment() const {
           .digest = digest(),
           .message = message_,
           .number = lent_ ? 0 : fragments_,
-          .bytes = std::min(total_ - done_, most_),
+          .bytes = in_queues_ ? 0 : std::min(total_ - done_, most_),
           .total = total_};
 }
 
@@ -86,14 +91,14 @@ bool MessageRequest::send_fragment() {
   const Fragment out = fragment();
   const Messages::Sent sent = messages_->send(out, call_.input + done_);
   if (sent == Messages::Sent::busy) return false;
-  done_ += sent == Messages::Sent::lent ? total_ : out.bytes;
+  done_ += sent == Messages::Sent::lent || in_queues_ ? total_ : out.bytes;
   return true;
 }
 
 bool MessageRequest::receive_fragment() {
   const Fragment in = fragment();
   if (!messages_->receive(in, done_, call_.output + done_)) return false;
-  done_ += in.bytes;
+  done_ += in_queues_ ? total_ : in.bytes;
   return true;
 }
 

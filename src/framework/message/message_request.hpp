@@ -2,6 +2,7 @@
 // MessageMatcher makes a request of each send and receive that cannot be done at once, and binds it
 // to its message.
 
+#include "framework/call/around_call.hpp"
 #include "framework/call/call.hpp"
 #include "framework/call/operation.hpp"
 #include "platform/transport/message_digest.hpp"
@@ -23,6 +24,15 @@ class MessageRequest final : public Operation {
     own_.assign(call_.input, call_.input + total_);
     call_.input = own_.data();
   }
+  /// Its data goes through queues of devices: here the two ends only meet. `around`: its after() is
+  /// called when they have, with the progress lock; or null.
+  void set_in_queues(AroundCall* around) {
+    in_queues_ = true;
+    around_ = around;
+  }
+  bool is_in_queues() const { return in_queues_; }
+  /// A receive has met a message that fits it.
+  void end_receive() { complete(around_ == nullptr ? Status() : around_->after()); }
   bool advance() override;
   void awaited(std::vector<Rank>& ranks) const override {
     if (call_.root != kAnySource) ranks.push_back(call_.root);
@@ -34,9 +44,10 @@ class MessageRequest final : public Operation {
   const Call& call() const { return call_; }
   std::uint64_t order() const { return order_; }
   std::size_t bytes() const { return total_; }
-  /// The announcement to the receiver: its tag and type, and whether it is synchronous.
+  /// The announcement to the receiver: its tag and type, and the other facts of message_digest.
   std::uint64_t digest() const {
-    const std::uint64_t plain = message_digest::of(call_.tag, call_.dtype);
+    std::uint64_t plain = message_digest::of(call_.tag, call_.dtype);
+    if (in_queues_) plain = message_digest::in_queues(plain);
     return call_.synchronous ? message_digest::synchronous(plain) : plain;
   }
   std::uint64_t number() const { return message_; }
@@ -65,6 +76,8 @@ class MessageRequest final : public Operation {
   std::uint64_t message_ = 0, order_ = 0;
   std::size_t total_ = 0, done_ = 0, most_ = 0;  // bytes; the most of a fragment
   std::uint32_t fragments_ = 0;
+  AroundCall* around_ = nullptr;
+  bool in_queues_ = false;
   bool lent_ = false;      // a receive reads the sender's memory
   bool sent_ = false;      // see is_sent()
   bool answered_ = false;  // it is not synchronous, or its receiver has answered

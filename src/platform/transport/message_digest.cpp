@@ -16,9 +16,19 @@ std::string contents(const Side& side) {
   return fmt::format("{} {}", side.bytes / element, name_of(type));
 }
 
+const char* way(const Side& side) {
+  return is_in_queues(side.digest) ? "in queues of its device" : "by copies, or on the host";
+}
+
 }  // namespace
 
 Status other_type(const Side& sender, const Side& receiver) {
+  if (is_in_queues(sender.digest) != is_in_queues(receiver.digest))
+    return error(Code::invalid_usage,
+                 "rank {} sends {} {}, and rank {} receives {} {}: the ranks use queues of their "
+                 "devices, so both ends must be there (docs/devices.md), or neither",
+                 sender.rank, contents(sender), way(sender), receiver.rank, contents(receiver),
+                 way(receiver));
   return error(Code::invalid_usage,
                "rank {} sends {} where rank {} receives {}: the two types must agree", sender.rank,
                contents(sender), receiver.rank, contents(receiver));

@@ -1,6 +1,6 @@
 #pragma once
-// The 40 bits of a message that say which tag and data type it has, and whether it is synchronous
-// or the answer to a synchronous one.
+// The 40 bits of a message that say which tag and data type it has, whether it is synchronous or
+// the answer to a synchronous one, and whether its data goes another way.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace anyccl::message_digest {
 
-inline constexpr std::uint64_t kSynchronous = 0x40, kTypes = 0x3f;
+inline constexpr std::uint64_t kInQueues = 0x80, kSynchronous = 0x40, kTypes = 0x3f;
 inline constexpr int kBits = 40;
 static_assert(anycclNumTypes < kTypes);
 
@@ -19,6 +19,13 @@ constexpr std::uint64_t of(std::uint32_t tag, DType dtype) {
 }
 constexpr std::uint64_t synchronous(std::uint64_t digest) {
   return digest | kSynchronous;
+}
+/// Its data goes through queues of devices.
+constexpr std::uint64_t in_queues(std::uint64_t digest) {
+  return digest | kInQueues;
+}
+constexpr bool is_in_queues(std::uint64_t digest) {
+  return (digest & kInQueues) != 0;
 }
 constexpr std::uint32_t tag_of(std::uint64_t digest) {
   return static_cast<std::uint32_t>(digest >> 8);

@@ -19,7 +19,8 @@ struct Fragment {
   std::uint64_t message = 0;  ///< Its number.
   std::uint32_t number = 0;
   std::size_t bytes = 0;
-  std::uint64_t total = 0;  ///< Bytes of the whole message.
+  /// Bytes of the whole message. If its data goes another way, it is one fragment without bytes.
+  std::uint64_t total = 0;
 };
 
 /// The facts about a message that are known before it is read.
