@@ -123,6 +123,23 @@ def test_tensors_that_are_not_contiguous(tmp_path):
     run_on_devices(2, tmp_path, body)
 
 
+def test_messages_are_in_queues_after_the_first_collective(tmp_path):
+    def body(rank, device):
+        dist.all_reduce(torch.ones(1, device=device))
+        x, got = torch.zeros(1000, device=device), torch.zeros(1000, device=device)
+        torch.accelerator.synchronize()
+        with simulated_device.held():
+            x.fill_(rank + 1)
+            if rank == 0:
+                dist.send(x, 1)
+                x.zero_()
+            else:
+                dist.recv(got, 0)
+                got = got.clone()
+        assert x.cpu().unique().tolist() == [2 * rank] and got.cpu().unique().tolist() == [rank]
+    run_on_devices(2, tmp_path, body)
+
+
 def test_callbacks_of_futures_are_put_into_streams(tmp_path):
     def body(rank, device):
         x = torch.zeros(1000, device=device)

@@ -64,11 +64,11 @@ struct GroupOfMessages {
 
 /// The one of this thread's open group, if it has messages.
 GroupOfMessages& messages_of_group() {
-  thread_local std::weak_ptr<GroupOfMessages> open;
-  auto group = open.lock();
+  thread_local std::weak_ptr<GroupOfMessages> messages_here;
+  auto group = messages_here.lock();
   if (group == nullptr) {
     group = std::make_shared<GroupOfMessages>();
-    open = group;
+    messages_here = group;
     add_to_group(group.get(), [group]() -> Status {
       QueuedMessage::put_together(group->all, begin_messages(group->all));
       return {};

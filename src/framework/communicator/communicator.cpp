@@ -46,22 +46,18 @@ bool Comm::progress_in_background() try {
   return false;
 }
 
-std::shared_ptr<MessageRequest> Comm::add_message(const Call& call, Gate gate) {
-  auto request = messages_.make(call, gate);
-  return add_message(request, gate), request;
-}
-
-void Comm::add_message(const std::shared_ptr<MessageRequest>& request, Gate gate) {
-  const Call& call = request->call();
+std::shared_ptr<MessageRequest> Comm::add_message(const Call& call, Gate gate,
+                                                  std::optional<AroundCall*> in_queues) {
   Recorder& recorder = records_.recorder();
   const std::uint64_t number =
       recorder.add(call, gate == Gate::open ? RecordState::running : RecordState::issued,
                    {.position = call.tag, .stream = gate.stream});
-  messages_.add(request);
+  std::shared_ptr<MessageRequest> request = messages_.add(call, gate, in_queues);
   if (request->done())
     recorder.end(number, request->status().ok());
   else
     request->record_in(recorder, number);
+  return request;
 }
 
 Status Comm::run_together(std::span<const Call* const> calls) try {

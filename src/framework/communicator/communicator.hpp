@@ -157,8 +157,9 @@ class Comm final : public std::enable_shared_from_this<Comm>, private ProgressLo
                             {.position = call.tag, .blocks = true, .began = begin});
     return true;
   }
-  std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate);
-  void add_message(const std::shared_ptr<MessageRequest>& request, Gate gate);
+  /// `in_queues`: as of MessageMatcher.
+  std::shared_ptr<MessageRequest> add_message(const Call& call, Gate gate,
+                                              std::optional<AroundCall*> in_queues = std::nullopt);
   /// Returns the reason why the operation never will be done, as far as can be seen, for fail(); or
   /// Ok. Writes a dump if its wait was logged as a long one.
   Status check_stalled(Operation& operation, const Execution* collective);

@@ -110,11 +110,9 @@ Result<std::shared_ptr<Operation>> Meetings::issue(const Call& message, AroundCa
   comm_.loop_.lock(progress_lock);
   ANYCCL_CHECK(comm_.ready(message));
   comm_.loop_.note_limit(message.timeout);
-  const auto request = comm_.messages_.make(message, Gate::open);
-  request->set_in_queues(around);
-  comm_.add_message(request, Gate::open);
+  std::shared_ptr<Operation> operation = comm_.add_message(message, Gate::open, around);
   comm_.go_on(Gate::open);
-  return std::shared_ptr<Operation>(request);
+  return operation;
 } catch (const std::bad_alloc&) {
   return comm_.fail_without_memory(message);
 }

@@ -25,7 +25,7 @@ class Channel {
         me_(uindex(me)),
         peer_(uindex(peer)),
         sends_(sends),
-        meeting_(wires, uindex(peer)) {}
+        arrival_(wires, uindex(peer)) {}
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -37,7 +37,7 @@ class Channel {
   void drop();
   DeviceQueue queue() const { return queue_; }
   /// What a message of this channel does on the host when it has met the peer's; null: nothing.
-  AroundCall* around() { return sends_ ? nullptr : &meeting_; }
+  AroundCall* around() { return sends_ ? nullptr : &arrival_; }
 
   /// Messages keep the order in which they have got their places.
   std::uint64_t take_place() { return places_++; }
@@ -61,9 +61,9 @@ class Channel {
  private:
   static constexpr std::uint32_t kCommands = 8;
   /// Lets the queue go on to the next receive.
-  class Meeting final : public AroundCall {
+  class Arrival final : public AroundCall {
    public:
-    Meeting(const Wires& wires, std::uint32_t peer) : wires_(wires), peer_(peer) {}
+    Arrival(const Wires& wires, std::uint32_t peer) : wires_(wires), peer_(peer) {}
     void before() override {}
     Status after() override {
       wires_.meet(peer_, ++met_);
@@ -82,7 +82,7 @@ class Channel {
   const Wires& wires_;
   const std::uint32_t me_, peer_;
   const bool sends_;
-  Meeting meeting_;
+  Arrival arrival_;
   std::mutex mutex_;
   DeviceQueue queue_ = nullptr;
   QueueRoom room_;

@@ -40,14 +40,10 @@ class MessageMatcher {
   /// is the next one wanted. False: nothing has happened; so it is for a call with wrong arguments.
   /// `poll_budget`: how often to look for what it receives, see Incoming.
   bool does_at_once(const Call& call, std::uint32_t poll_budget);
-  /// The request of a call that is right.
-  std::shared_ptr<MessageRequest> make(const Call& call, Gate gate);
-  /// Adds it. It may be done already.
-  void add(const std::shared_ptr<MessageRequest>& request);
-  std::shared_ptr<MessageRequest> add(const Call& call, Gate gate) {
-    auto request = make(call, gate);
-    return add(request), request;
-  }
+  /// Adds the request of a call that is right. It may be done already. `in_queues`: its data goes
+  /// through queues of devices, see MessageRequest::set_in_queues().
+  std::shared_ptr<MessageRequest> add(const Call& call, Gate gate,
+                                      std::optional<AroundCall*> in_queues = std::nullopt);
   /// From now on advance() shows it what comes, until it is done and removed, or removed. What
   /// comes before what it looks for is kept in memory.
   void add(std::shared_ptr<Probe> probe);
@@ -127,6 +123,7 @@ class MessageMatcher {
   bool needs_peer(Rank other) const {
     return other == kAnySource ? pairs_.size() > 1 : other != me_;
   }
+  std::shared_ptr<MessageRequest> make(const Call& call, Gate gate);
   bool goes_at_once(MessageRequest& send, Pair& pair);
   /// Whether something may come from a rank with which nothing is open.
   bool looks_at_everyone() const {

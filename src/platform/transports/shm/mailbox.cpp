@@ -88,7 +88,8 @@ Messages::Sent Mailboxes::send(const Fragment& out, const std::byte* source) {
 }
 
 bool Mailboxes::lend(Peer& peer, const Fragment& out, const std::byte* source) {
-  if (out.bytes == 0 || !may_lend(out.total) || !has_lines(peer) || !has_room(peer, out.total)) return false;
+  if (out.bytes == 0 || !may_lend(out.total) || !has_lines(peer) || !has_room(peer, out.total))
+    return false;
   static const std::size_t cma_from = CmaReader::is_fast() ? 0 : PeerTable::kNever;
   // Not to threads: a sender that gives up might return memory that its reader reads just then.
   const ReaderOf reader{.rank = static_cast<std::uint16_t>(out.peer)};
