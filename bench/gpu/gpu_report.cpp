@@ -86,11 +86,12 @@ class Bench {
     fmt::print("\ncopies of 32 MiB, GB/s\n");
     fmt::print("  to the device        {:8.2f}\n", rate(median_us(10, [&] { copy_in(); })));
     fmt::print("  from the device      {:8.2f}\n", rate(median_us(10, [&] { copy_out(); })));
-    fmt::print("  both, each way       {:8.2f}\n", rate(median_us(10, [&] {
-                 must(device_.copy(in_, on_device_, host_, kBytes));
-                 copy_out();
-                 await(in_);
-               })));
+    link_ = rate(median_us(10, [&] {
+      must(device_.copy(in_, on_device_, host_, kBytes));
+      copy_out();
+      await(in_);
+    }));
+    fmt::print("  both, each way       {:8.2f}\n", link_);
   }
 
   void print_calls() {
@@ -103,15 +104,23 @@ class Bench {
       });
       await(in_);
       fmt::print("  {:<22}{:8.0f}\n", name, us * 1000 / kCalls);
+      return us / kCalls;
     };
-    line("facts of an address", [&] { static_cast<void>(device_.facts(on_device_)); });
-    line("copy of 8 bytes", [&] { must(device_.copy(in_, on_device_, host_, 8)); });
+    const double facts =
+        line("facts of an address", [&] { static_cast<void>(device_.facts(on_device_)); });
+    const double copy =
+        line("copy of 8 bytes", [&] { must(device_.copy(in_, on_device_, host_, 8)); });
     line("record a moment", [&] { must(device_.record(in_, moment_)); });
     line("wait for a moment", [&] { must(device_.wait(in_, moment_)); });
     if (device_.abilities().writes_words)
       line("write a word", [&] { must(device_.write_word(in_, word, 1)); });
     if (device_.abilities().waits_for_words)
       line("wait for a word", [&] { must(device_.wait_word(in_, word, 1)); });
+    fmt::print("\nfor a file of anyccl simulate --devices, which has its own for the rest:\n");
+    fmt::print(
+        R"(  {{"format": "anyccl.devices/1", "link_GBps": {:.2f}, "call_us": {:.2f}, "small_call_us": {:.2f}}})"
+        "\n",
+        link_, copy, facts);
   }
 
   /// Kernels in two queues of this device, each of which waits for what the other one writes.
@@ -198,6 +207,7 @@ class Bench {
   Device& device_;
   DeviceQueue in_, out_;
   DeviceMoment moment_;
+  double link_ = 0;  // GB/s of copies, each way at once
   void* on_device_;
   void* host_;
   std::uint32_t exchanges_ = 0;

@@ -5,6 +5,7 @@
 
 #include "anyccl/status.hpp"
 #include "simulate/calibration.hpp"
+#include "simulate/devices/device_costs.hpp"
 
 namespace anyccl::cli {
 
@@ -20,7 +21,8 @@ struct Machine {
   /// Takes the place of alpha, overhead and gamma, and moves messages inside a host by its cores
   /// instead of links.
   std::shared_ptr<const Calibration> calibration = {};
-  std::string inside = "shm", between = "tcp";  ///< Its links inside a host and between hosts.
+  std::shared_ptr<const DeviceCosts> devices = {};  ///< Takes the place of all of these.
+  std::string inside = "shm", between = "tcp";      ///< Its links inside a host and between hosts.
 };
 
 /// From JSON such as {"format": "anyccl.machine/1", "alpha_us": 5, "hop_us": 0.1, "overhead_us":

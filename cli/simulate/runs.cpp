@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "draw/table.hpp"
+#include "simulate/devices/device_replay.hpp"
 #include "simulate/host_replay.hpp"
 #include "simulate/read_network.hpp"
 #include "simulate/simgrid.hpp"
@@ -95,6 +96,23 @@ Result<std::vector<SimulatedRun>> simulate_plans(const Algorithm& algorithm, con
 
 }  // namespace
 
+namespace {
+
+Result<std::vector<SimulatedRun>> simulate_devices(const Algorithm& algorithm, const Shape& shape,
+                                                   std::span<const std::size_t> sizes,
+                                                   const DeviceCosts& costs,
+                                                   std::uint64_t messages) {
+  std::vector<SimulatedRun> runs;
+  for (const std::size_t bytes : sizes) {
+    ANYCCL_TRY(ReplayResult result, replay_on_devices(algorithm, shape, costs, bytes));
+    result.messages = messages;
+    runs.push_back({&algorithm, "devices", shape.size, bytes, std::move(result)});
+  }
+  return runs;
+}
+
+}  // namespace
+
 Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int ranks,
                                                  std::span<const std::size_t> sizes,
                                                  const Network& network,
@@ -103,6 +121,8 @@ Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int
   for (int r = 0; setting.ranks_per_host > 0 && r < ranks; ++r)
     shape.host_of.push_back(r / setting.ranks_per_host);
   ANYCCL_TRY(const RankPrograms programs, RankPrograms::of(algorithm, shape));
+  if (setting.machine.devices != nullptr)
+    return simulate_devices(algorithm, shape, sizes, *setting.machine.devices, programs.messages());
   if (log != nullptr && programs.messages() > kMostLogged) return too_many(programs.messages());
   ANYCCL_TRY(const std::vector<std::uint32_t> place,
              read_placement(setting.placement, programs.ranks(), network.ends()));
@@ -121,8 +141,23 @@ Result<std::vector<SimulatedRun>> simulate_sizes(const Algorithm& algorithm, int
   return runs;
 }
 
+namespace {
+
+std::string describe_devices(const DeviceCosts& costs) {
+  return fmt::format(
+      "estimate; simulated, not measured: ranks with a device each on one host, in queues of "
+      "these; a link {:g} GB/s each way, memory of a device {:g}; a copy begins in {:g} us, a "
+      "kernel in {:g}, a word takes {:g}; the host needs {:g} us for a command, {:g} for other "
+      "functions",
+      costs.link_bytes_per_s / 1e9, costs.device_bytes_per_s / 1e9, costs.copy_s * 1e6,
+      costs.kernel_s * 1e6, costs.word_s * 1e6, costs.call_s * 1e6, costs.small_call_s * 1e6);
+}
+
+}  // namespace
+
 std::string describe(std::span<const SimulatedRun> runs, const SimulationSetting& setting) {
   const Machine& m = setting.machine;
+  if (m.devices != nullptr) return describe_devices(*m.devices);
   const bool one_network = std::all_of(runs.begin(), runs.end(), [&](const SimulatedRun& run) {
     return run.network == runs[0].network;
   });
@@ -203,6 +238,8 @@ std::string to_json(std::span<const SimulatedRun> runs, const SimulationSetting&
                     {"busiest_link_bytes", most_link_bytes(run)}});
   }
   const Machine& m = setting.machine;
+  if (m.devices != nullptr)
+    return Json{{"simulated", true}, {"engine", "devices"}, {"rows", std::move(rows)}}.dump(1);
   Json machine = {{"hop_us", m.hop_s * 1e6}, {"GBps", m.bytes_per_s / 1e9}};
   if (m.calibration == nullptr) {
     machine["alpha_us"] = m.alpha_s * 1e6;

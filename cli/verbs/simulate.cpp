@@ -20,7 +20,10 @@ namespace anyccl::cli {
 namespace {
 
 struct Flags {
-  std::string what, topology = "flat", placement = "linear", machine, model, svg, timeline;
+  std::string what, topology = "flat", placement = "linear", svg, timeline;
+  struct {
+    std::string machine, model, devices;
+  } file;
   std::string inside, engine = "flows";
   std::vector<int> ranks = {64};
   std::vector<std::string> bytes = {"1M"};
@@ -33,9 +36,9 @@ struct Flags {
 /// Takes --machine and the flags of single constants; use_calibration() adds --model.
 Result<Machine> machine_of(const Flags& flags) {
   Machine machine;
-  if (!flags.machine.empty()) {
-    ANYCCL_TRY(const std::string text, read_whole_file(flags.machine));
-    ANYCCL_TRY(machine, read_machine(text, flags.machine));
+  if (!flags.file.machine.empty()) {
+    ANYCCL_TRY(const std::string text, read_whole_file(flags.file.machine));
+    ANYCCL_TRY(machine, read_machine(text, flags.file.machine));
   }
   if (flags.alpha_us >= 0) machine.alpha_s = flags.alpha_us * 1e-6;
   if (flags.hop_us >= 0) machine.hop_s = flags.hop_us * 1e-6;
@@ -55,17 +58,17 @@ Result<std::string> link_of(const Flags& flags, const Calibration& calibration,
   if (calibration.find(link) != nullptr) return link;
   std::string known;
   for (const LinkCosts& l : calibration.links) known += (known.empty() ? "" : ", ") + l.name;
-  return error(Code::invalid_argument, "{} has no link {}, but {}", flags.model, link, known);
+  return error(Code::invalid_argument, "{} has no link {}, but {}", flags.file.model, link, known);
 }
 
 /// Takes links, and the bandwidth unless --bandwidth is given, from the file of --model, if any.
 Status use_calibration(const Flags& flags, Machine& machine) {
-  if (flags.model.empty()) {
+  if (flags.file.model.empty()) {
     if (flags.inside.empty()) return {};
     return error(Code::invalid_argument, "--inside names a link of --model, and there is none");
   }
-  ANYCCL_TRY(const std::string text, read_whole_file(flags.model));
-  ANYCCL_TRY(Calibration calibration, read_calibration(text, flags.model));
+  ANYCCL_TRY(const std::string text, read_whole_file(flags.file.model));
+  ANYCCL_TRY(Calibration calibration, read_calibration(text, flags.file.model));
   ANYCCL_TRY(machine.inside, link_of(flags, calibration, flags.inside, "shm"));
   ANYCCL_TRY(machine.between, link_of(flags, calibration, "", "tcp"));
   const CostSegment& largest = calibration.find(machine.between)->segments.back();
@@ -78,11 +81,24 @@ bool wants_one_run(const Flags& flags) {
   return flags.links || !flags.svg.empty() || !flags.timeline.empty();
 }
 
+/// Takes --devices; null: it is not given.
+Result<std::shared_ptr<const DeviceCosts>> devices_of(const Flags& flags) {
+  if (flags.file.devices.empty()) return std::shared_ptr<const DeviceCosts>();
+  if (wants_one_run(flags))
+    return error(Code::invalid_argument,
+                 "--devices gives times alone: leave --links, --svg and --timeline out");
+  if (flags.file.devices == "model") return std::make_shared<const DeviceCosts>();
+  ANYCCL_TRY(const std::string text, read_whole_file(flags.file.devices));
+  ANYCCL_TRY(const DeviceCosts costs, read_device_costs(text, flags.file.devices));
+  return std::make_shared<const DeviceCosts>(costs);
+}
+
 /// Reads the files of the machine, the calibration and the topology that the flags name.
 Result<SimulationSetting> setting_of(const Flags& flags) {
   SimulationSetting setting;
   ANYCCL_TRY(setting.machine, machine_of(flags));
   ANYCCL_CHECK(use_calibration(flags, setting.machine));
+  ANYCCL_TRY(setting.machine.devices, devices_of(flags));
   setting.topology = flags.topology;
   if (flags.topology.ends_with(".json")) {
     ANYCCL_TRY(setting.topology, read_whole_file(flags.topology));
@@ -207,10 +223,10 @@ int run(const Flags& flags) {
 
 void declare_machine(CLI::App& app, Flags& flags) {
   const auto machine = app.add_option(
-      "--machine", flags.machine,
+      "--machine", flags.file.machine,
       "Read the constants of the machine from this file (JSON); flags take precedence");
   const auto model =
-      app.add_option("--model", flags.model,
+      app.add_option("--model", flags.file.model,
                      "Take the constants from this file of anyccl tune --calibrate instead");
   app.add_option("--inside", flags.inside,
                  "Its link between ranks of a host; default: shm, or else the first of the file. "
@@ -230,7 +246,12 @@ void declare_machine(CLI::App& app, Flags& flags) {
       app.add_option("--reduce", flags.reduce_gb_per_s,
                      "How fast a rank adds, in GB/s; default: additions take no time")
           ->check(CLI::PositiveNumber);
+  const auto devices = app.add_option(
+      "--devices", flags.file.devices,
+      "Each rank has a device, and calls are in queues of these: the constants of this file "
+      "(JSON), or with model those of the simulated driver, see docs/devices.md");
   for (CLI::Option* option : {machine, alpha, overhead, reduce}) model->excludes(option);
+  for (CLI::Option* option : {machine, model, alpha, overhead, reduce}) devices->excludes(option);
 }
 
 Body declare(CLI::App& app, const Command&) {

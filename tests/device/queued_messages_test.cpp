@@ -2,6 +2,7 @@
 
 #include <array>
 #include <barrier>
+#include <chrono>
 #include <numeric>
 #include <thread>
 
@@ -70,20 +71,31 @@ TEST(QueuedMessages, of_all_sizes_go_round_in_a_group) {
     });
 }
 
+/// The stream writes one that is sent, and then writes it again; it reads where one is received,
+/// and then reads it again.
 TEST(QueuedMessages, are_in_the_order_of_their_streams) {
+  constexpr std::size_t kCount = 1000, kBytes = kCount * sizeof(float);
   std::barrier late(2);
   in_queues(2, [&](RankOnDevice& rank) {
-    const OnDevice x = rank.put(numbers_from(1, 1000)), y = rank.put(Floats(1000, 9));
+    const OnDevice x = rank.put(Floats(kCount, 8)), sent = rank.put(numbers_from(1, kCount)),
+                   other = rank.put(Floats(kCount, 9)), before = rank.put(Floats(kCount)),
+                   after = rank.put(Floats(kCount));
     const bool sends = me_of(rank) == 0;
+    const auto copy = [&](const OnDevice& to, const OnDevice& from) {
+      EXPECT_OK(rank.device->copy(rank.queue, to.at(), from.at(), kBytes));
+    };
     late.arrive_and_wait();
     HeldUp held(rank, rank.queue);
-    // The stream overwrites the one that was sent, and reads the one that was received.
-    run(rank, sends ? send_of(rank, x.at(), 1000, 1) : receive_of(rank, x.at(), 1000, 0));
-    EXPECT_OK(sends ? rank.device->copy(rank.queue, x.at(), y.at(), 4000)
-                    : rank.device->copy(rank.queue, y.at(), x.at(), 4000));
+    sends ? copy(x, sent) : copy(before, x);
+    run(rank, sends ? send_of(rank, x.at(), kCount, 1) : receive_of(rank, x.at(), kCount, 0));
+    sends ? copy(x, other) : copy(after, x);
+    // If a queue does not wait for its stream, it has the time here to go on.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
     held.go_on();
     rank.device.await(rank.queue);
-    EXPECT_EQ(floats_on(sends ? x : y), sends ? Floats(1000, 9) : numbers_from(1, 1000));
+    if (sends) return;
+    EXPECT_EQ(floats_on(before), Floats(kCount, 8));
+    EXPECT_EQ(floats_on(after), numbers_from(1, kCount));
   });
 }
 

@@ -9,7 +9,7 @@
 namespace anyccl::fuzz {
 
 void run(Input input) {
-  switch (input.take<std::uint8_t>() % 5) {
+  switch (input.take<std::uint8_t>() % 6) {
     case 0: {
       const std::uint32_t ranks = input.take<std::uint8_t>() + 1U;
       const auto network = cli::read_network(input.text(), ranks);
@@ -24,6 +24,8 @@ void run(Input input) {
     case 2:
       return static_cast<void>(cli::read_machine(input.text(), "file"));
     case 3:
+      return static_cast<void>(cli::read_device_costs(input.text(), "file"));
+    case 4:
       return static_cast<void>(cli::parse_model(input.text(), "file"));
     default:
       return static_cast<void>(cli::parse_cluster(input.text(), "file"));

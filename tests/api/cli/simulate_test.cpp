@@ -58,6 +58,26 @@ TEST(Simulate, takes_the_constants_of_a_file_and_flags_before_it) {
   EXPECT_EQ(out["machine"]["GBps"], 10);
 }
 
+/// Beside the times of the simulated driver, which tests/device/modelled_times_test.cpp has.
+TEST(Simulate, of_devices_is_near_the_model_of_the_driver) {
+  const json rows = json::parse(simulated({"all_reduce/one_shot", "-n", "2", "-b", "8,4M,16M,64M",
+                                           "--devices", "model", "--json"}))["rows"];
+  const double modelled[] = {30.1, 246, 794, 2994};
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(rows[i]["us"].get<double>() / modelled[i], 1, 0.1) << i;
+}
+
+TEST(Simulate, takes_the_constants_of_devices_of_a_file) {
+  const File devices("devices.json");
+  devices.write(R"({"format": "anyccl.devices/1", "link_GBps": 1, "about": "a slow link"})");
+  const json out = json::parse(simulated(
+      {"all_gather/direct", "-n", "2", "-b", "64M", "--devices", devices.path(), "--json"}));
+  EXPECT_NEAR(out["rows"][0]["us"].get<double>() / (64 << 20) * 1000, 1, 0.1);  // us a kB
+  const std::string text =
+      simulated({"all_reduce", "-n", "4", "-b", "1M", "--devices", devices.path()});
+  EXPECT_TRUE(contains(text, "a link 1 GB/s each way")) << text;
+}
+
 TEST(Simulate, by_simgrid_takes_as_long_or_says_how_to_get_it) {
   Tool tool({"simulate", "all_reduce/ring", "-n", "8", "-b", "1M", "--engine", "simgrid"});
   if (tool.finish() == 0) {
@@ -142,6 +162,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "too many for a timeline: at most 100000"},
         Mistake{{"topology", "-n", "1024", "--svg", "t.svg"}, "at most 600 are drawn"},
         Mistake{{"broadcast/flat", "-n", "4", "--root", "4"}, "--root 4 is not one of 4 ranks"},
+        Mistake{{"all_reduce/ring", "--devices", "model"}, "on 2 to 8 ranks"},
+        Mistake{{"all_reduce/ring", "-n", "2", "--devices", "model", "--links"},
+                "--devices gives times alone"},
         Mistake{{"all_reduce/ring", "--bandwidth", "0"}, "--bandwidth"}, Mistake{{}, "what"}));
 
 TEST_P(SimulateMistake, is_refused_in_words) {
@@ -169,6 +192,20 @@ TEST(Simulate, names_the_file_and_key_that_are_wrong) {
   Tool missing({"simulate", "all_reduce/ring", "--machine", "/nowhere/at/all"});
   EXPECT_EQ(missing.finish(), 1);
   EXPECT_TRUE(contains(missing.err(), "read /nowhere/at/all: No such file")) << missing.err();
+}
+
+TEST(Simulate, names_the_file_and_key_of_devices_that_are_wrong) {
+  const File devices("wrong.json");
+  for (const auto& [text, why] :
+       {std::pair{R"({"format": "anyccl.devices/1", "GBps": 1})", ": there is no GBps, but "},
+        std::pair{R"({"format": "anyccl.devices/1", "link_GBps": 0})",
+                  ": link_GBps is 0, not a number above 0"},
+        std::pair{"{}", ": constants of devices are a JSON object with"}}) {
+    devices.write(text);
+    Tool tool({"simulate", "all_reduce", "-n", "2", "--devices", devices.path()});
+    EXPECT_EQ(tool.finish(), 2) << tool.out();
+    EXPECT_TRUE(contains(tool.err(), devices.path() + why)) << tool.err();
+  }
 }
 
 }  // namespace
