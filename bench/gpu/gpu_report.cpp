@@ -265,7 +265,7 @@ void print_all_reduce(Device& device) {
     in_queues.push_back(has_queues ? all_reduce_us(comms, device, bytes, true) : 0);
   fmt::print("\nAllReduce of 2 ranks on this device, us     by copies   in queues   on the host\n");
   for (std::size_t i = 0; i < std::size(kSizes); ++i)
-    fmt::print("  {:>10} bytes                      {:12.1f}{:12}{:14.1f}\n", kSizes[i],
+    fmt::print("  {:>10} bytes                      {:12.1f}{:>12}{:14.1f}\n", kSizes[i],
                by_copies[i], has_queues ? fmt::format("{:.1f}", in_queues[i]) : "none", on_host[i]);
 }
 

@@ -106,6 +106,12 @@ inline std::uint64_t value_of(const OnDevice& memory) {
   return value;
 }
 
+/// The number of a device that a rank has for itself; 0 if there are not so many.
+inline int own_device(const Communicator& comm) {
+  const int rank = index(comm.rank());
+  return open_device(rank).ok() ? rank : 0;
+}
+
 /// The device of a rank of run_ranks(), which are made while one is current.
 inline int device_of(Communicator& comm) {
   int number = -1;

@@ -90,7 +90,7 @@ void expect_right_between_processes(const Settings& settings, std::size_t rounds
   expect_all_passed(run_processes(
       effort(3, 3, 4),
       [&](Communicator& comm) {
-        const int number = index(comm.rank());
+        const int number = own_device(comm);
         ASSERT_EQ(anycclCommSetDevice(comm.handle(), number), anycclSuccess);
         ASSERT_EQ(anycclCommUseDeviceQueues(comm.handle()), anycclSuccess)
             << anycclGetLastError(comm.handle());
