@@ -10,9 +10,9 @@
 namespace anyccl::test {
 namespace {
 
-/// The modelled nanoseconds of an AllReduce of two ranks in their streams. Both begin at one time,
-/// on idle engines.
-double time_of(const RankOnDevice& rank, const void* in, void* out, std::size_t count) {
+/// The modelled nanoseconds of a call of two ranks in their streams. Both begin at one time, on
+/// idle engines.
+double time_of(const RankOnDevice& rank, const anycclCall_t& call) {
   static double times[2];
   static std::barrier meet(2);
   const ModelledTime time;
@@ -21,9 +21,13 @@ double time_of(const RankOnDevice& rank, const void* in, void* out, std::size_t 
   time.catch_up(std::max(times[0], times[1]) + 1e6);
   meet.arrive_and_wait();
   const double begin = time.now();
-  EXPECT_EQ(rank.all_reduce(in, out, count), anycclSuccess) << rank.last_error();
+  EXPECT_EQ(anycclRun(&call, rank.comm.handle()), anycclSuccess) << rank.last_error();
   EXPECT_EQ(time.synchronize(reinterpret_cast<cuda::Stream>(rank.queue)), 0);
   return time.now() - begin;
+}
+
+double time_of(const RankOnDevice& rank, const void* in, void* out, std::size_t count) {
+  return time_of(rank, sum_of(rank, in, out, count));
 }
 
 /// The share of the link's time.
@@ -60,6 +64,30 @@ TEST(ModelledTimes, of_all_reduce_are_near_those_of_the_link) {
     EXPECT_LE(microseconds_of_small(rank, out, 8196), 35);
     EXPECT_OK(rank.device->release(in));
     EXPECT_OK(rank.device->release(out));
+  });
+}
+
+/// One way; what the synchronization of the stream takes is not the call's.
+double microseconds_of_message(const RankOnDevice& rank, void* x, std::size_t bytes) {
+  const bool sends = index(rank.comm.rank()) == 0;
+  const anycclCall_t call =
+      call_of(sends ? anycclCollSend : anycclCollRecv, sends ? x : nullptr, sends ? nullptr : x,
+              bytes / sizeof(float), rank.stream.handle(), sends ? 1 : 0);
+  const double took = (time_of(rank, call) - 4000) / 1e3;
+  if (!sends) fmt::print("a message of {} bytes: {:.1f} us\n", bytes, took);
+  return sends ? 0 : took;
+}
+
+TEST(ModelledTimes, of_messages_are_near_those_of_the_link) {
+  on_devices(1, [](RankOnDevice&) {});
+  ModelledTime::find<void (*)()>("anyccl_sim_reset")();
+  in_queues(2, [&](RankOnDevice& rank) {
+    constexpr std::size_t kMost = 64 << 20;
+    void* const x = *rank.device->allocate(kMost);
+    for (const auto& [bytes, most] :
+         {std::pair{std::size_t{8}, 40.0}, {1 << 20, 110.0}, {16 << 20, 1000.0}, {kMost, 4000.0}})
+      EXPECT_LE(microseconds_of_message(rank, x, bytes), most);
+    EXPECT_OK(rank.device->release(x));
   });
 }
 

@@ -318,6 +318,23 @@ TEST(QueuedMessages, a_peer_that_does_not_come_is_named_before_all_parts_are_in_
   });
 }
 
+/// In the call: its queue has no room for so many parts.
+TEST(QueuedMessages, a_peer_that_does_not_come_is_named_while_a_call_waits_for_room) {
+  std::barrier over(2);
+  in_queues(2, [&](RankOnDevice& rank) {
+    constexpr std::size_t kBytes = std::size_t{176} << 20;
+    if (me_of(rank) == 0) {
+      void* const x = *rank.device->allocate(kBytes);
+      anycclCall_t call = send_of(rank, x, kBytes / sizeof(float), 1);
+      call.timeout_ms = 50;
+      static_cast<void>(anycclRun(&call, rank.comm.handle()));
+      expect_failed(rank, anycclTimeout, "rank 1");
+      EXPECT_OK(rank.device->release(x));
+    }
+    over.arrive_and_wait();
+  });
+}
+
 TEST(QueuedMessages, an_abort_lets_the_stream_go_on) {
   std::barrier aborted(2);
   in_queues(2, [&](RankOnDevice& rank) {

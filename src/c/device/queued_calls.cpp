@@ -52,6 +52,7 @@ Result<std::shared_ptr<EnqueuedOperation>> put_message(const Call& call, anycclC
   const auto queues = queues_of(*handle);
   const QueuedMessage::All all{queues->message(call, queue_of(stream))};
   QueuedMessage::put_together(all, begin_messages(all));
+  all.front()->put_rest();
   ANYCCL_TRY(auto put, result_of(all.front(), *queues, *handle->comm));
   if (stream != nullptr) ANYCCL_CHECK(end_after(put->hold(queue_of(stream)), *handle->comm));
   return put;

@@ -46,8 +46,9 @@ class Channel {
 
   /// Bytes of the parts of a message, but for its last one. Both ends have the same.
   static std::size_t part_bytes(std::size_t message);
-  /// Whether there is room in the queue for the commands of a part, and some more.
-  Result<bool> take_room() { return room_.take(device_, queue_, kCommands); }
+  /// Whether there is room in the queue for the commands of a part. A message's first one has the
+  /// others that a message needs, too.
+  Result<bool> take_room(bool is_first) { return room_.take(device_, queue_, is_first ? 8 : 3); }
   /// A message begins, after its place in the program, and a receive when the two ends have met;
   /// the moment is there then.
   Status begin_message(DeviceMoment moment);
@@ -59,7 +60,6 @@ class Channel {
   WordOfRank last_wait() const { return last_wait_; }
 
  private:
-  static constexpr std::uint32_t kCommands = 8;
   /// Lets the queue go on to the next receive.
   class Arrival final : public AroundCall {
    public:

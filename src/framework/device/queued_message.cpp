@@ -47,6 +47,12 @@ void QueuedMessage::put_together(const All& messages, IssuedDeviceCalls::One beg
   IssuedDeviceCalls::of_process().add(std::move(begun));
 }
 
+void QueuedMessage::put_rest() {
+  using namespace std::chrono_literals;
+  while (has_met_ && problem_.ok() && !is_enqueued())
+    if (put_here(kAllParts).parts == 0) std::this_thread::sleep_for(50us);
+}
+
 void QueuedMessage::put_first_parts(const All& messages, IssuedDeviceCalls::One begun) {
   static_cast<void>(put_turn(messages, true, kFirstSent));
   static_cast<void>(put_turn(messages, false, kFirstReceived));
@@ -109,7 +115,7 @@ Result<QueuedMessage::Turn> QueuedMessage::put(std::uint32_t most, bool only_rea
   Status status;
   while (status.ok() && put_ < bytes_ && queues().comm().failure().ok()) {
     if (turn.parts == most || (only_ready && !channel_.is_ready())) return turn;
-    const auto room = channel_.take_room();
+    const auto room = channel_.take_room(put_ == 0);
     turn.has_room = !room.ok() || *room;
     if (!turn.has_room) return turn;
     status = room.ok() ? put_part() : room.status();

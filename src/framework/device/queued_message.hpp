@@ -28,6 +28,9 @@ class QueuedMessage final : public EnqueuedOperation {
   /// Puts all of them into their queues as far as there is room, without a wait, part by part by
   /// turns.
   static void put_together(const All& messages, IssuedDeviceCalls::One begun);
+  /// Puts the rest of one there that was alone. Waits for room; a failure of the communicator ends
+  /// that.
+  void put_rest();
   /// Or puts there what needs no other message of this rank to be there. The rest follows later.
   static void put_first_parts(const All& messages, IssuedDeviceCalls::One begun);
   /// Why it is not in its queue, or not all of it.
@@ -48,7 +51,8 @@ class QueuedMessage final : public EnqueuedOperation {
     std::uint32_t parts = 0;
     bool has_room = true;
   };
-  static constexpr std::uint32_t kFirstSent = Wires::kMessageSlots, kFirstReceived = 1;
+  static constexpr std::uint32_t kFirstSent = Wires::kMessageSlots, kFirstReceived = 1,
+                                 kAllParts = ~0U;
   static Turn put_turn(const All& messages, bool sends, std::uint32_t each);
   bool sends() const { return call_.collective == Collective::send; }
   void begin();
