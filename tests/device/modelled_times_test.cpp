@@ -85,7 +85,7 @@ TEST(ModelledTimes, of_messages_are_near_those_of_the_link) {
     constexpr std::size_t kMost = 64 << 20;
     void* const x = *rank.device->allocate(kMost);
     for (const auto& [bytes, most] :
-         {std::pair{std::size_t{8}, 40.0}, {1 << 20, 110.0}, {16 << 20, 1000.0}, {kMost, 4000.0}})
+         {std::pair{std::size_t{8}, 27.0}, {1 << 20, 90.0}, {16 << 20, 830.0}, {kMost, 3200.0}})
       EXPECT_LE(microseconds_of_message(rank, x, bytes), most);
     EXPECT_OK(rank.device->release(x));
   });
