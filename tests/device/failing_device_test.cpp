@@ -47,9 +47,20 @@ TEST(FailingDevice, a_communicator_does_not_start_a_driver_that_is_loaded) {
   });
 }
 
-enum class Form : std::uint8_t { blocking, issued, queued };
+enum class Form : std::uint8_t { blocking, issued, queued, messages };
+
+/// One each way, between two ranks.
+anycclResult_t exchange(void* x, anycclComm_t comm) {
+  int me = 0;
+  anycclCommUserRank(comm, &me);
+  anycclGroupStart();
+  anycclSend(x, 512, anycclFloat32, 1 - me, comm, nullptr);
+  anycclRecv(static_cast<std::byte*>(x) + 2048, 512, anycclFloat32, 1 - me, comm, nullptr);
+  return anycclGroupEnd();
+}
 
 anycclResult_t sum(void* x, anycclComm_t comm, Form form) {
+  if (form == Form::messages) return exchange(x, comm);
   if (form != Form::issued)
     return anycclAllReduce(x, x, 1024, anycclFloat32, anycclSum, comm, nullptr);
   anycclCall_t call{};
@@ -142,7 +153,7 @@ void call_while_it_fails(const std::string& function, Form form) {
       EXPECT_OK(comm.abort());
       return;
     }
-    if (form == Form::queued && anycclCommUseDeviceQueues(comm.handle()) != anycclSuccess) {
+    if (form >= Form::queued && anycclCommUseDeviceQueues(comm.handle()) != anycclSuccess) {
       const std::string text = anycclGetLastError(nullptr);  // and calls are done by copies
       EXPECT_TRUE(never_began || text.find(function) != std::string::npos ||
                   text.find("lacks") != std::string::npos)
@@ -170,7 +181,7 @@ TEST(FailingDevice, each_function_of_the_driver_may_fail_once_at_any_call) {
       effort<std::vector<int>>({1, 4}, {1, 2, 5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 50});
   for (const char* const function : kFunctions)
     for (const int call : calls)
-      for (const Form form : {Form::blocking, Form::issued, Form::queued}) {
+      for (const Form form : {Form::blocking, Form::issued, Form::queued, Form::messages}) {
         const std::string fault = std::string(function) + ":" + std::to_string(call);
         SCOPED_TRACE(fault);
         const std::string_view exported(function);

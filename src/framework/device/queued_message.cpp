@@ -108,11 +108,11 @@ QueuedMessage::Turn QueuedMessage::put_here(std::uint32_t most) {
 
 /// Errors: of the device; then there will be no more.
 Result<QueuedMessage::Turn> QueuedMessage::put(std::uint32_t most, bool only_ready) {
-  ANYCCL_TRY(const DeviceScope scope, DeviceScope::enter(queues().device()));
+  const auto scope = DeviceScope::enter(queues().device());
   const std::lock_guard lock(channel_.mutex());
   Turn turn;
   if (!channel_.is_turn_of(place_)) return turn;
-  Status status;
+  Status status = scope.status();
   while (status.ok() && put_ < bytes_ && queues().comm().failure().ok()) {
     if (turn.parts == most || (only_ready && !channel_.is_ready())) return turn;
     const auto room = channel_.take_room(put_ == 0);
@@ -121,7 +121,8 @@ Result<QueuedMessage::Turn> QueuedMessage::put(std::uint32_t most, bool only_rea
     status = room.ok() ? put_part() : room.status();
     ++turn.parts;
   }
-  const Status recorded = queues().device().record(channel_.queue(), end());
+  const Status recorded =
+      scope.ok() ? queues().device().record(channel_.queue(), end()) : scope.status();
   set_enqueued({channel_.last_wait()});
   channel_.end_turn();
   if (status.ok()) status = recorded;
